@@ -1,0 +1,91 @@
+# Everything a developer runs. `make` alone lists the targets.
+
+PORT ?= 8000
+HOST ?= 127.0.0.1
+PYTHON ?= python3
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --require-hashes
+RUNTIME := $(VENV)/.installed-runtime
+DEVELOPMENT := $(VENV)/.installed-development
+PACKAGES := backlog_site search_app resources_app
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: $(RUNTIME) ## the whole site on http://127.0.0.1:8000 (PORT=, HOST=); Ctrl-C stops it
+	@exec $(BIN)/python manage.py serve --host $(HOST) --port $(PORT)
+
+.PHONY: test
+test: $(DEVELOPMENT) ## every test, on SQLite and on PostgreSQL (ARGS= goes to pytest)
+	@exec $(BIN)/python -m tests.run $(ARGS)
+
+.PHONY: test-browser
+test-browser: $(DEVELOPMENT) ## the viewer in Debian's Chromium, which is installed if it can be
+	@$(BIN)/python -m tests.browser.chromium
+	@exec $(BIN)/python -m pytest tests/browser --capture=no $(ARGS)
+
+.PHONY: conformance
+conformance: $(DEVELOPMENT) ## the official MCP conformance suite, both eras, on two web processes
+	@exec $(BIN)/python -m tests.mcp.conformance.run
+
+.PHONY: fuzz
+fuzz: $(DEVELOPMENT) ## random requests over REST and JSON-RPC, and Schemathesis over the schema (EXAMPLES=60000)
+	@FUZZ_CASES=$(or $(EXAMPLES),60000) $(BIN)/python -m pytest tests/fuzz $(ARGS)
+
+.PHONY: mutants
+mutants: $(DEVELOPMENT) ## plants bugs in a copy of the code; each must be caught by its suite
+	@exec $(BIN)/python -m tests.security.mutants $(ARGS)
+
+.PHONY: audit
+audit: $(DEVELOPMENT) ## known holes in the pinned packages (asks pypi.org)
+	@$(PYTHON) -m venv --clear .audit && .audit/bin/pip install --quiet pip-audit==2.10.1
+	@.audit/bin/pip-audit --require-hashes --disable-pip --requirement requirements.txt; status=$$?; rm -rf .audit; exit $$status
+
+.PHONY: faults
+faults: $(DEVELOPMENT) ## what breaks on purpose, and many at once: on SQLite and on PostgreSQL
+	@exec $(BIN)/python -m tests.run tests/faults tests/concurrency $(ARGS)
+
+.PHONY: lint
+lint: $(DEVELOPMENT) ## style, types, import rules, missing migrations
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(PACKAGES)
+	$(BIN)/lint-imports
+	$(BIN)/python manage.py makemigrations --check --dry-run
+
+.PHONY: bench
+bench: $(DEVELOPMENT) ## the benchmark table; with IR=dir the quality of search on judged collections
+	@exec $(BIN)/python -m $(if $(IR),bench.ir "$(IR)",bench) $(ARGS)
+
+.PHONY: docs
+docs: $(DEVELOPMENT) ## the generated pages, and all of docs/ as a site in site/
+	$(BIN)/python manage.py generate_docs
+	$(BIN)/zensical build --config-file mkdocs.yml
+
+.PHONY: clean
+clean: ## remove what can be made again; the site's own state in var/ stays
+	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps are newer than what was installed from: a second run installs nothing.
+$(RUNTIME): requirements.txt $(BIN)/python
+	@echo "Installing the packages of the site …"
+	@$(PIP) --requirement $<
+	@touch $@
+
+$(DEVELOPMENT): tests/requirements.txt $(BIN)/python
+	@echo "Installing the packages for development …"
+	@$(PIP) --requirement $<
+	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 …")'
+	@echo "Creating $(VENV) …"
+	@$(PYTHON) -m venv $(VENV)

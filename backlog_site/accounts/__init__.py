@@ -1,0 +1,1 @@
+"""Signing in, what somebody has here (sessions, tokens, the way for their agents), and OAuth."""

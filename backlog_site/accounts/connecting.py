@@ -1,0 +1,94 @@
+"""Connect your agent: a token, the words each client wants, and a light that turns green on the first call."""
+
+import base64
+import json
+from typing import Any
+from urllib.parse import quote
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from backlog_site.viewer.shell import page, person_of, show
+from resources_app import oauth_grants, tokens
+from resources_app.access import is_admin, may_write
+
+NAME = "backlog"
+VARIABLE = "BACKLOG_TOKEN"
+EXPIRIES = {"30": "30 days", "90": "90 days", "365": "a year", "": "never"}
+
+
+@page("GET", "HEAD", "POST")
+def connect(request: HttpRequest) -> HttpResponse:
+    user = person_of(request)
+    made: dict[str, Any] = {}
+    if request.method == "POST":
+        days = request.POST.get("days", "")
+        name, scope = request.POST.get("name", ""), request.POST.get("scope", "")
+        token, secret = tokens.create(user, name, scope, int(days) if days.isdigit() else None)
+        made = {"token": token, "secret": secret}
+    url = f"{settings.PUBLIC_URL}/mcp"
+    scopes = ["read", *(["write"] if may_write(user) else []), *(["admin"] if is_admin(user) else [])]
+    context: dict[str, Any] = {
+        "nav": "connect",
+        "url": url,
+        "made": made,
+        "scopes": scopes[::-1] if len(scopes) == 1 else scopes,
+    }
+    context |= {
+        "tokens": tokens.tokens_of(user),
+        "grants": oauth_grants.grants_of(user),
+        "expiries": EXPIRIES,
+        "variable": VARIABLE,
+        **_clients(url),
+    }
+    return show(request, "accounts/connect.html", context)
+
+
+@page()
+def check(request: HttpRequest) -> HttpResponse:
+    """Asked every few seconds, until an agent has called."""
+    used = [token for token in tokens.tokens_of(person_of(request)) if token.last_used_at]
+    used.sort(key=lambda token: str(token.last_used_at), reverse=True)
+    return show(request, "accounts/_check.html", {"used": used[0] if used else None})
+
+
+@page("POST")
+def revoke(request: HttpRequest) -> HttpResponse:
+    number = request.POST.get("token", "")
+    tokens.revoke_own(person_of(request), int(number) if number.isdigit() else 0)
+    return redirect("accounts:connect")
+
+
+@page("POST")
+def end_access(request: HttpRequest) -> HttpResponse:
+    """Of a client that was let in through the consent page."""
+    number = request.POST.get("client", "")
+    oauth_grants.end_own(person_of(request), int(number) if number.isdigit() and len(number) < 19 else 0)
+    return redirect("accounts:connect")
+
+
+def _clients(url: str) -> dict[str, str]:
+    """The secret is never in them: it stays in a variable, or the client asks for it."""
+    bearer = {"Authorization": f"Bearer ${{env:{VARIABLE}}}"}
+    cursor = {"url": url, "headers": bearer}
+    asked = {"type": "promptString", "id": "backlog-token", "description": "Backlog token", "password": True}
+    server = {"type": "http", "url": url, "headers": {"Authorization": "Bearer ${input:backlog-token}"}}
+    remote = ["-y", "mcp-remote", url, "--header", "Authorization:${AUTH}"]
+    desktop = {"command": "npx", "args": remote, "env": {"AUTH": "Bearer <your token>"}}
+    return {
+        "claude_code": (
+            f'claude mcp add --transport http --scope user --header "Authorization: Bearer ${VARIABLE}" {NAME} {url}'
+        ),
+        "cursor_json": json.dumps({"mcpServers": {NAME: cursor}}, indent=2),
+        "cursor_link": "cursor://anysphere.cursor-deeplink/mcp/install?name="
+        f"{NAME}&config={quote(base64.b64encode(json.dumps(cursor).encode()).decode())}",
+        "vscode_json": json.dumps({"inputs": [asked], "servers": {NAME: server}}, indent=2),
+        "vscode_link": "vscode:mcp/install?" + quote(json.dumps({"name": NAME, **server, "inputs": [asked]})),
+        "desktop_json": json.dumps({"mcpServers": {NAME: desktop}}, indent=2),
+        "curl": (
+            f'curl -s {url} -H "Authorization: Bearer ${VARIABLE}" -H "Content-Type: application/json" \\\n'
+            '  -H "Accept: application/json, text/event-stream" \\\n'
+            '  -d \'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\''
+        ),
+    }

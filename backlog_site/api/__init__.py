@@ -1,0 +1,1 @@
+"""REST adapters over resources_app."""

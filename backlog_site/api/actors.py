@@ -1,0 +1,25 @@
+"""In whose name a request acts."""
+
+import structlog
+from django.http import HttpRequest
+from rest_framework.request import Request
+
+from resources_app.access import SESSION_CLIENT, Actor
+from resources_app.credentials import Credential
+
+
+def actor_of(request: Request, via: str = "rest") -> Actor:
+    """A token or client acts under its own name, within its scope; a session reaches as far as its user's role."""
+    credential = request.auth
+    if isinstance(credential, Credential):
+        return credential.actor(via, request_id=request_id(), address=request.META.get("REMOTE_ADDR", ""))
+    return signed_in_actor(request, via)
+
+
+def signed_in_actor(request: Request | HttpRequest, via: str) -> Actor:
+    address = request.META.get("REMOTE_ADDR", "")
+    return Actor(request.user, via, request_id=request_id(), client=SESSION_CLIENT, address=address)
+
+
+def request_id() -> str:
+    return str(structlog.contextvars.get_contextvars().get("request_id", ""))

@@ -1,0 +1,134 @@
+"""REST for addresses: read and write any URI, batches, histories, the change feed, files."""
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.decorators import api_view
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from backlog_site.api.actors import actor_of
+from backlog_site.api.responses import (
+    body_of,
+    flag,
+    idempotency_key,
+    if_match,
+    parameter,
+    read_response,
+    reading_response,
+    with_etag,
+)
+from resources_app import batches, undoing, uris, writing
+from resources_app.readers.collections import list_versions
+from resources_app.readers.viewer import viewer_json
+from resources_app.reading import read
+from resources_app.targets import target_of
+
+_URI = OpenApiParameter(
+    "uri", OpenApiTypes.STR, required=True, description="Any address, e.g. mcp://backlog/tasks/TASK-0001"
+)
+_OBJECT = {"type": "object", "additionalProperties": {}}
+_ANSWER = {200: OpenApiResponse(_OBJECT)}
+_WRITE = {
+    "type": "object",
+    "required": ["uri", "operation"],
+    "properties": {
+        "uri": {"type": "string"},
+        "operation": {"type": "object", "required": ["type"], "properties": {"type": {"type": "string"}}},
+        "etag": {"type": "string"},
+        "dry_run": {"type": "boolean"},
+    },
+}
+_BATCH = {
+    "type": "object",
+    "required": ["operations"],
+    "properties": {
+        "operations": {"type": "array", "maxItems": batches.MAX_OPERATIONS, "items": _WRITE},
+        "atomic": {"type": "boolean"},
+        "idempotency_key": {"type": "string"},
+        "dry_run": {"type": "boolean"},
+    },
+}
+_UNDO = {
+    "type": "object",
+    "properties": {
+        "batch": {"type": "string", "format": "uuid"},
+        "agent": {"type": "string"},
+        "since": {"type": "string", "format": "date-time"},
+        "until": {"type": "string", "format": "date-time"},
+    },
+}
+
+
+@extend_schema(parameters=[_URI], responses=_ANSWER)
+@api_view(["GET"])
+def resource(request: Request) -> Response:
+    return reading_response(request, read(actor_of(request), parameter(request, "uri")), whole=True)
+
+
+@extend_schema(parameters=[_URI], responses=_ANSWER)
+@api_view(["GET"])
+def mcp_resource(request: Request) -> Response:
+    """The viewer's form of a resource: content without frontmatter, and where it lies inside its root."""
+    uri = parameter(request, "uri")
+    reading = read(actor_of(request), uri)
+    return with_etag(Response(viewer_json(reading)), reading.etag)
+
+
+@extend_schema(request={"application/json": _WRITE}, responses=_ANSWER)
+@api_view(["POST"])
+def write(request: Request) -> Response:
+    body = body_of(request, "uri", "operation", "etag", "dry_run", "idempotency_key")
+    actor, dry_run = actor_of(request), flag(body, "dry_run", default=False)
+    etag = _text(body, "etag") or if_match(request)
+    answer = batches.once(
+        actor,
+        _text(body, "idempotency_key") or idempotency_key(request),
+        body,
+        lambda: writing.write(actor, body.get("uri", ""), body.get("operation"), etag, dry_run=dry_run),
+    )
+    return with_etag(Response(answer), answer["etag"])
+
+
+@extend_schema(request={"application/json": _BATCH}, responses=_ANSWER)
+@api_view(["POST"])
+def write_batch(request: Request) -> Response:
+    body = body_of(request, "operations", "atomic", "idempotency_key", "dry_run")
+    answer = batches.write_batch(
+        actor_of(request),
+        body.get("operations"),
+        atomic=flag(body, "atomic", default=True),
+        idempotency_key=_text(body, "idempotency_key") or idempotency_key(request),
+        dry_run=flag(body, "dry_run", default=False),
+    )
+    return Response(answer)
+
+
+@extend_schema(request={"application/json": _UNDO}, responses=_ANSWER)
+@api_view(["POST"])
+def undo(request: Request) -> Response:
+    """All that one batch did, or all that one agent did for you between two moments."""
+    body = body_of(request, "batch", "agent", "since", "until")
+    if "batch" in body:
+        return Response(undoing.undo_batch(actor_of(request), body["batch"]))
+    return Response(undoing.undo_run(actor_of(request), body.get("agent"), body.get("since"), body.get("until")))
+
+
+@extend_schema(parameters=[_URI], responses=_ANSWER)
+@api_view(["GET"])
+def versions(request: Request) -> Response:
+    target = target_of(uris.parse(parameter(request, "uri", "limit", "cursor")))
+    cursor, limit = request.query_params.get("cursor", ""), request.query_params.get("limit", "50")
+    return Response(list_versions(actor_of(request).user, target, cursor, limit))
+
+
+@extend_schema(parameters=[OpenApiParameter("since", OpenApiTypes.STR)], responses=_ANSWER)
+@api_view(["GET"])
+def changes(request: Request) -> Response:
+    return read_response(request, "changes")
+
+
+def _text(body: dict[str, Any], name: str) -> str | None:
+    value = body.get(name)
+    return None if value is None else str(value)

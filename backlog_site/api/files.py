@@ -1,0 +1,160 @@
+"""REST for files: /api/v1/resources/… and /api/v1/artifacts/…, by path. PUT sends the bytes themselves."""
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+from django.http import HttpResponse
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.parsers import BaseParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from backlog_site.api.actors import actor_of
+from backlog_site.api.parsers import BoundedJSONParser
+from backlog_site.api.responses import body_of, if_match, reading_response, with_etag
+from resources_app import storing, writing
+from resources_app.contents import MAX_BINARY_BYTES, too_large
+from resources_app.errors import ValidationFailed
+from resources_app.reading import read
+from resources_app.serializers import resource_json
+from resources_app.uris import build_path
+
+_FACTS = ("title", "description", "tags", "groups")
+_OBJECT = {"type": "object", "additionalProperties": {}}
+_ANSWER = {200: OpenApiResponse(_OBJECT)}
+_DOWNLOAD = OpenApiParameter("download", OpenApiTypes.BOOL, description="The bytes themselves, as an attachment")
+
+
+class Upload(BaseParser):
+    """The body as it is, whatever its type, up to the size of the largest file."""
+
+    media_type = "*/*"
+
+    def parse(
+        self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> dict[str, bytes]:
+        raw: bytes = stream.read(MAX_BINARY_BYTES + 1)
+        if len(raw) > MAX_BINARY_BYTES:
+            raise too_large(MAX_BINARY_BYTES)
+        return {"content": raw}
+
+
+class _TreeSchema(AutoSchema):
+    """The top of a tree and a path in it are one view to the generator, and would get one name."""
+
+    def get_operation_id(self) -> str:
+        return str(super().get_operation_id()).replace("retrieve", "list")
+
+
+class FileTreeView(APIView):
+    """The top of a tree: list it, or create a file in it."""
+
+    area: str = "resources"
+    schema = _TreeSchema()
+
+    @extend_schema(responses=_ANSWER)
+    def get(self, request: Request) -> Response | HttpResponse:
+        return _read(request, self.area)
+
+    @extend_schema(request={"application/json": _OBJECT}, responses={201: OpenApiResponse(_OBJECT)})
+    def post(self, request: Request) -> Response:
+        body = body_of(request, "path", "content", "encoding", "mime_type", *_FACTS)
+        path = f"{self.area}/{_text(body, 'path')}"
+        given = {name: body[name] for name in ("mime_type", *_FACTS) if name in body}
+        resource = storing.create_resource(actor_of(request), path, _content(body), **given)
+        response = with_etag(Response(resource_json(resource), status=201), resource_json(resource)["etag"])
+        response["Location"] = f"/api/v1/{quote(path)}"
+        return response
+
+
+class FileView(APIView):
+    """One file or folder by its path."""
+
+    area: str = "resources"
+    parser_classes = (BoundedJSONParser, Upload)
+
+    def get_parsers(self) -> list[BaseParser]:
+        """PUT carries the file, also when the file is JSON; PATCH carries JSON about it."""
+        return [Upload()] if self.request is not None and self.request.method == "PUT" else [BoundedJSONParser()]
+
+    @extend_schema(parameters=[_DOWNLOAD], responses=_ANSWER)
+    def get(self, request: Request, path: str) -> Response | HttpResponse:
+        return _read(request, self.area, path)
+
+    @extend_schema(request={"*/*": OpenApiTypes.BINARY}, responses=_ANSWER)
+    def put(self, request: Request, path: str) -> Response:
+        actor, full = actor_of(request), f"{self.area}/{path.strip('/')}"
+        mime_type = (request.content_type or "").partition(";")[0].strip() or None
+        content = body_of(request, "content")["content"]
+        resource, is_new = storing.upload(actor, full, content, mime_type=mime_type, etag=if_match(request))
+        shown = resource_json(resource)
+        return with_etag(Response(shown, status=201 if is_new else 200), shown["etag"])
+
+    @extend_schema(request={"application/json": _OBJECT}, responses=_ANSWER)
+    def patch(self, request: Request, path: str) -> Response:
+        """The facts of a file; a new `path` moves it."""
+        body = dict(body_of(request, "path", *_FACTS))
+        actor, full, etag = actor_of(request), f"{self.area}/{path.strip('/')}", if_match(request)
+        if "path" in body:
+            moved = storing.move(actor, full, f"{self.area}/{_text(body, 'path')}", etag)
+            full, etag = moved.path, None
+            del body["path"]
+        if body:
+            writing.write(actor, build_path(full), {"type": "merge", "value": body}, etag)
+        return reading_response(request, read(actor, build_path(full)), whole=True)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, path: str) -> Response:
+        storing.remove(actor_of(request), f"{self.area}/{path.strip('/')}", if_match(request))
+        return Response(status=204)
+
+
+def _read(request: Request, *path: str) -> Response | HttpResponse:
+    query = request.query_params.copy()
+    download = query.pop("download", ["false"])[-1] == "true"
+    uri = build_path("/".join(path).rstrip("/"))
+    reading = read(actor_of(request), uri + (f"?{query.urlencode()}" if query else ""))
+    if not download:
+        return reading_response(request, reading, whole=len(path) > 1)
+    return _attachment(reading.contents, PurePosixPath(path[-1]).name, reading.etag)
+
+
+def _attachment(contents: Any, name: str, etag: str) -> HttpResponse:
+    """Never shown by the browser as a page of this site, whatever the file claims to be."""
+    if not isinstance(contents, str | bytes):
+        contents = json.dumps(contents)
+    response = HttpResponse(contents, content_type="application/octet-stream")
+    response["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(name)}"
+    response["X-Content-Type-Options"] = "nosniff"
+    response["Content-Security-Policy"] = "sandbox; default-src 'none'"
+    response["ETag"] = f'"{etag}"'
+    return response
+
+
+def _content(body: dict[str, Any]) -> str | bytes:
+    content = body.get("content", "")
+    if not isinstance(content, str):
+        raise ValidationFailed("content must be a string.", field="content")
+    if body.get("encoding") is None:
+        return content
+    if body["encoding"] != "base64":
+        raise ValidationFailed("encoding can only be base64.", field="encoding", allowed_values=["base64"])
+    try:
+        return base64.b64decode(content, validate=True)
+    except (binascii.Error, ValueError):
+        raise ValidationFailed("content is not base64.", field="content") from None
+
+
+def _text(body: dict[str, Any], name: str) -> str:
+    value = body.get(name)
+    if not isinstance(value, str) or not value:
+        raise ValidationFailed(f"{name} must be given as a string.", field=name, value=value)
+    return value

@@ -1,0 +1,120 @@
+"""REST for tasks, epics and comments: parse, call one function, render."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.viewsets import ViewSet
+
+from backlog_site.api import schemas
+from backlog_site.api.actors import actor_of
+from backlog_site.api.responses import body_of, idempotency_key, if_match, parameter, read_response, with_etag
+from resources_app import batches, writing
+from resources_app.serializers import comment_json, created_json
+from resources_app.uris import build
+
+
+class ItemViewSet(ViewSet):
+    collection: str
+    kind: str
+    lookup_value_regex = "[^/]+"
+
+    def list(self, request: Request) -> Response:
+        return read_response(request, self.collection)
+
+    def retrieve(self, request: Request, pk: str) -> Response:
+        return read_response(request, self.collection, pk)
+
+    def create(self, request: Request) -> Response:
+        actor, values = actor_of(request), body_of(request)
+        created = batches.once(
+            actor,
+            idempotency_key(request),
+            {"create": self.kind, "values": values},
+            lambda: created_json(writing.create_item(actor, self.kind, values)),
+        )
+        response = with_etag(Response(created, status=201), created["etag"])
+        response["Location"] = f"/api/v1/{self.collection}/{created['id']}/"
+        return response
+
+    def partial_update(self, request: Request, pk: str) -> Response:
+        uri = build(self.collection, pk)
+        writing.write(actor_of(request), uri, {"type": "merge", "value": body_of(request)}, if_match(request))
+        return read_response(request, self.collection, pk)
+
+    def destroy(self, request: Request, pk: str) -> Response:
+        """Archives; `?permanent=true` deletes for good and is for admins."""
+        uri = build(self.collection, pk)
+        if parameter(request, "permanent", default="false") == "true":
+            writing.delete_permanently(actor_of(request), uri)
+        else:
+            writing.archive(actor_of(request), uri, if_match(request))
+        return Response(status=204)
+
+    @action(detail=True, methods=["post"])
+    def unarchive(self, request: Request, pk: str) -> Response:
+        writing.unarchive(actor_of(request), build(self.collection, pk))
+        return read_response(request, self.collection, pk)
+
+    @action(detail=True, methods=["get", "post"])
+    def comments(self, request: Request, pk: str) -> Response:
+        if request.method == "GET":
+            return read_response(request, self.collection, pk, "comments")
+        return _add_comment(request, build(self.collection, pk), body_of(request, "body").get("body"))
+
+
+@schemas.describe_items("task")
+class TaskViewSet(ItemViewSet):
+    collection = "tasks"
+    kind = "task"
+
+
+@schemas.describe_items("epic")
+class EpicViewSet(ItemViewSet):
+    collection = "epics"
+    kind = "epic"
+
+    @extend_schema(
+        operation_id="epics_tasks", parameters=schemas.query_parameters("task"), responses=schemas.page_of("task")
+    )
+    @action(detail=True, methods=["get"])
+    def tasks(self, request: Request, pk: str) -> Response:
+        return read_response(request, "epics", pk, "tasks")
+
+
+@schemas.describe_comments
+class CommentViewSet(ViewSet):
+    lookup_value_regex = "[^/]+"
+
+    def list(self, request: Request) -> Response:
+        return read_response(request, "comments")
+
+    def retrieve(self, request: Request, pk: str) -> Response:
+        return read_response(request, "comments", pk)
+
+    def create(self, request: Request) -> Response:
+        body = body_of(request, "item_id", "body")
+        item = str(body.get("item_id", ""))
+        return _add_comment(request, build("epics" if item.startswith("EPIC") else "tasks", item), body.get("body"))
+
+    def partial_update(self, request: Request, pk: str) -> Response:
+        operation = {"type": "set", "value": body_of(request, "body").get("body")}
+        writing.write(actor_of(request), build("comments", pk), operation, if_match(request))
+        return read_response(request, "comments", pk)
+
+    def destroy(self, request: Request, pk: str) -> Response:
+        writing.archive(actor_of(request), build("comments", pk), if_match(request))
+        return Response(status=204)
+
+
+def _add_comment(request: Request, item_uri: str, body: Any) -> Response:
+    actor = actor_of(request)
+    created = batches.once(
+        actor,
+        idempotency_key(request),
+        {"comment": item_uri, "body": body},
+        lambda: comment_json(writing.add_comment(actor, item_uri, body)),
+    )
+    return with_etag(Response(created, status=201), created["etag"])

@@ -1,0 +1,82 @@
+"""Bounds request bodies before anything reads them, and measures those that come without a length.
+
+Django's ASGI entry spools a body of any size to disk, and REST framework takes a chunked one for empty.
+"""
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from django.http import JsonResponse
+
+from resources_app.errors import ValidationFailed
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Message, Receive, Send], Awaitable[None]]
+
+
+class BodyTooLarge(ValidationFailed):
+    status = 413
+    suggestion = "Send less at once: split the batch, or write the change instead of the whole text."
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"The request body is larger than {limit} bytes.", field="body", max_bytes=limit)
+
+
+def bounded(application: Application, limit: int) -> Application:
+    """The application, reached only by HTTP bodies of at most `limit` bytes."""
+
+    async def bounded_application(scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await application(scope, receive, send)
+        length = _stated_length(scope)
+        if length is None:
+            scope, receive, length = await _measured(scope, receive, limit)
+        if length > limit:
+            return await _refuse(send, limit)
+        return await application(scope, receive, send)
+
+    return bounded_application
+
+
+def _stated_length(scope: Message) -> int | None:
+    """None when the body must be read to know; the server makes sure that a stated length is kept."""
+    headers = dict(scope["headers"])
+    if b"transfer-encoding" in headers:
+        return None
+    length = headers.get(b"content-length", b"0")
+    return int(length) if length.isdigit() else 0
+
+
+async def _measured(scope: Message, receive: Receive, limit: int) -> tuple[Message, Receive, int]:
+    """Reads the body until it ends or is too large, and replays it with its length stated."""
+    body = bytearray()
+    more = True
+    while more and len(body) <= limit:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return scope, _replay([message], receive), 0
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    headers = [
+        (name, value) for name, value in scope["headers"] if name not in (b"transfer-encoding", b"content-length")
+    ]
+    headers.append((b"content-length", str(len(body)).encode()))
+    whole = {"type": "http.request", "body": bytes(body), "more_body": False}
+    return {**scope, "headers": headers}, _replay([whole], receive), len(body)
+
+
+def _replay(messages: list[Message], receive: Receive) -> Receive:
+    async def replaying() -> Message:
+        return messages.pop(0) if messages else await receive()
+
+    return replaying
+
+
+async def _refuse(send: Send, limit: int) -> None:
+    error = BodyTooLarge(limit)
+    answer = JsonResponse({"error": error.as_json()}, status=error.status)
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(answer.content)).encode())]
+    await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.content})

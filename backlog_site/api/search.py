@@ -1,0 +1,64 @@
+"""GET /api/v1/search/: the parameters of a query string, one call, its answer."""
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.decorators import api_view
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from backlog_site.api.actors import actor_of
+from resources_app.errors import ValidationFailed
+from resources_app.queries import whole_number
+from search_app.filters import TYPES
+from search_app.search import MAX_LIMIT, SORTS, search_unified
+
+_LISTS = ("types", "status", "label")
+_TEXTS = ("parent_id", "assignee", "sort", "cursor")
+_FLAGS = ("include_content", "include_scores", "explain")
+PARAMETERS = ("q", *_LISTS, *_TEXTS, "limit", *_FLAGS)
+
+
+@extend_schema(
+    operation_id="search",
+    parameters=[
+        OpenApiParameter("q", OpenApiTypes.STR, required=True, description="Words, an id, an identifier, a title"),
+        OpenApiParameter("types", OpenApiTypes.STR, description=f"Some of {', '.join(TYPES)}, with commas"),
+        OpenApiParameter("status", OpenApiTypes.STR, many=True),
+        OpenApiParameter("parent_id", OpenApiTypes.STR, description="An epic's id or a folder's path"),
+        OpenApiParameter("assignee", OpenApiTypes.STR),
+        OpenApiParameter("label", OpenApiTypes.STR, many=True),
+        OpenApiParameter("sort", OpenApiTypes.STR, enum=list(SORTS)),
+        OpenApiParameter("limit", OpenApiTypes.INT, description=f"1 to {MAX_LIMIT}"),
+        OpenApiParameter("cursor", OpenApiTypes.STR, description="The next_cursor of an answer"),
+        *(OpenApiParameter(name, OpenApiTypes.BOOL) for name in _FLAGS),
+    ],
+    responses={200: OpenApiResponse({"type": "object", "additionalProperties": {}})},
+)
+@api_view(["GET"])
+def search(request: Request) -> Response:
+    given = request.query_params
+    if unknown := sorted(set(given) - set(PARAMETERS)):
+        raise ValidationFailed(f"Unknown parameter {unknown[0]!r}.", field=unknown[0], allowed_values=list(PARAMETERS))
+    if "q" not in given:
+        raise ValidationFailed("The parameter q is needed.", field="q", required=["q"])
+    options: dict[str, Any] = {name: _list(given.getlist(name), name) for name in _LISTS if name in given}
+    options |= {name: given[name] for name in _TEXTS if name in given}
+    options |= {name: _flag(name, given[name]) for name in _FLAGS if name in given}
+    if "limit" in given:
+        options["limit"] = whole_number("limit", given["limit"], 1, MAX_LIMIT)
+    return Response(search_unified(actor_of(request).user, given["q"], **options))
+
+
+def _list(values: list[str], name: str) -> list[str]:
+    """Given several times, or once with commas; a label may have a comma in it."""
+    return values if name == "label" else [part for value in values for part in value.split(",")]
+
+
+def _flag(name: str, value: str) -> bool:
+    if value not in {"true", "false", "1", "0"}:
+        raise ValidationFailed(
+            f"{name} must be true or false.", field=name, value=value, allowed_values=["true", "false"]
+        )
+    return value in {"true", "1"}

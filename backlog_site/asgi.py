@@ -1,0 +1,50 @@
+"""ASGI root: counts requests, owns the lifespan, which Django's own handler refuses; /mcp and the event stream are ASGI,
+the rest is Django."""
+
+import os
+from typing import Any
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backlog_site.settings")
+# A request should rather be told to come back than wait: see docs/decisions/0002-sqlite-settings.md.
+os.environ.setdefault("BACKLOG_LOCK_SECONDS", "5")
+
+_site: Any = get_asgi_application()
+
+# These need the apps, which the line above has loaded.
+from backlog_site.api.limits import bounded  # noqa: E402
+from backlog_site.gate import guarded  # noqa: E402
+from backlog_site.mcp.bus import bus  # noqa: E402
+from backlog_site.mcp.transport import McpEndpoint  # noqa: E402
+from backlog_site.metrics import measured  # noqa: E402
+from backlog_site.viewer.events import PATH as EVENTS_PATH  # noqa: E402
+from backlog_site.viewer.events import EventsEndpoint  # noqa: E402
+from resources_app.contents import MAX_BINARY_BYTES  # noqa: E402
+
+# The largest body there is, a file; JSON has a bound of its own in its parser.
+_django = bounded(_site, MAX_BINARY_BYTES)
+_mcp = McpEndpoint()
+_events = EventsEndpoint(bus)
+
+
+async def _route(scope: Any, receive: Any, send: Any) -> None:
+    if scope["type"] == "lifespan":
+        await _lifespan(receive, send)
+    elif scope["type"] == "http" and scope["path"] in {"/mcp", "/mcp/"}:
+        await _mcp(scope, receive, send)
+    elif scope["type"] == "http" and scope["path"] == EVENTS_PATH:
+        await _events(scope, receive, send)
+    else:
+        await _django(scope, receive, send)
+
+
+application = measured(guarded(_route))
+
+
+async def _lifespan(receive: Any, send: Any) -> None:
+    await receive()
+    async with _mcp.running():
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+    await send({"type": "lifespan.shutdown.complete"})

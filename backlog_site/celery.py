@@ -1,0 +1,20 @@
+"""The Celery application. It only wakes workers: what there is to do is a Job row (resources_app/jobs.py)."""
+
+import os
+from typing import Any
+
+from celery import Celery
+from celery.signals import setup_logging
+from django_structlog.celery.steps import DjangoStructLogInitStep
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backlog_site.settings")
+
+app = Celery("backlog")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+app.steps["worker"].add(DjangoStructLogInitStep)
+
+
+@setup_logging.connect  # type: ignore[untyped-decorator]  # celery has no types
+def keep_django_logging(**_: Any) -> None:
+    """Without a receiver Celery replaces the logging configured by Django."""

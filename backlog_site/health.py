@@ -1,0 +1,90 @@
+"""Is it alive, and is it ready. Public, fast, and bounded even when a server it asks is frozen."""
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.db import Error, connection, connections
+from django.db.migrations.executor import MigrationExecutor
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from backlog_site.embedded import valkey_answers
+from resources_app import jobs
+from resources_app.errors import Unavailable
+
+PATIENCE_SECONDS = 2
+LAGGING_SECONDS = 60
+
+logger = structlog.get_logger("backlog.health")
+
+
+class Probe:
+    """One question at a time in a thread of its own: a frozen server holds that thread, never a request."""
+
+    def __init__(self, ask: Callable[[], dict[str, Any]]) -> None:
+        self._ask = ask
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="health")
+        self._asked: Future[dict[str, Any]] | None = None
+
+    def start(self) -> Future[dict[str, Any]]:
+        if self._asked is None or self._asked.done():
+            self._asked = self._thread.submit(self._ask)
+        return self._asked
+
+
+def _ask_database() -> dict[str, Any]:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        if not _is_migrated():
+            return {"database": "ok", "migrations": "missing"}
+        return {"database": "ok", "migrations": "ok", "job_lag_seconds": round(jobs.lag(), 1)}
+    except Error as error:
+        logger.warning("database_unavailable", reason=str(error))
+        return {"database": "unavailable"}
+    finally:
+        connections.close_all()
+
+
+def _is_migrated() -> bool:
+    executor = MigrationExecutor(connection)
+    return not executor.migration_plan(executor.loader.graph.leaf_nodes())
+
+
+def _ask_redis() -> dict[str, Any]:
+    return {"redis": "ok" if valkey_answers(settings.REDIS_URL) else "unavailable"}
+
+
+_database = Probe(_ask_database)
+_redis = Probe(_ask_redis)
+
+
+@never_cache
+@require_safe
+def healthz(request: HttpRequest) -> JsonResponse:
+    return JsonResponse({"status": "ok"})
+
+
+@never_cache
+@require_safe
+def readyz(request: HttpRequest) -> JsonResponse:
+    checks = ask_all()
+    if checks["database"] != "ok" or checks["migrations"] != "ok":
+        error = Unavailable("The database is away or not migrated.", **checks)
+        answer = {"status": "unavailable", "checks": checks, "error": error.as_json()}
+        return JsonResponse(answer, status=error.status, headers={"Retry-After": str(PATIENCE_SECONDS)})
+    healthy = checks["redis"] == "ok" and checks["job_lag_seconds"] < LAGGING_SECONDS
+    return JsonResponse({"status": "ok" if healthy else "degraded", "checks": checks})
+
+
+def ask_all() -> dict[str, Any]:
+    checks = {"database": "unavailable", "migrations": "unknown", "redis": "unavailable", "job_lag_seconds": None}
+    questions = [_database.start(), _redis.start()]
+    for question in wait_for(questions, timeout=PATIENCE_SECONDS).done:
+        checks |= question.result()
+    return checks

@@ -1,0 +1,69 @@
+"""Structured logs: one line per request, nothing for the probes, no secrets."""
+
+import logging
+from typing import Any
+
+import structlog
+
+from backlog_site.log_scrubbing import scrub
+
+_SHARED: list[structlog.typing.Processor] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    structlog.stdlib.PositionalArgumentsFormatter(),
+    structlog.processors.StackInfoRenderer(),
+]
+
+
+def structured_logs(*, is_for_eyes: bool, level: str) -> dict[str, Any]:
+    """The LOGGING setting. Without a level each part has its own."""
+    structlog.configure(
+        processors=[*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    return {
+        "version": 1,
+        "filters": {"one_line": {"()": "django.utils.log.CallbackFilter", "callback": _is_worth_a_line}},
+        "disable_existing_loggers": False,
+        "formatters": {"structured": _formatter(is_for_eyes)},
+        # stderr, because stdout belongs to the answers of commands and to MCP over stdio.
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured", "filters": ["one_line"]}},
+        "root": {"handlers": ["stderr"], "level": level or "WARNING"},
+        "loggers": {
+            # The server sets these up for itself before it loads us; they too go through the formatter that hides secrets.
+            "uvicorn": {"handlers": [], "propagate": True},
+            "uvicorn.error": {"handlers": [], "propagate": True},
+            # One line per request is enough, and that is ours.
+            "uvicorn.access": {"handlers": [], "propagate": False},
+            "backlog": {"level": level or "INFO"},
+            "django_structlog": {"level": level or "INFO"},
+            "django_structlog.celery": {"level": level or "WARNING"},
+            # They write addresses and headers, where sessions travel.
+            "httpx": {"level": "WARNING"},
+            "httpcore": {"level": "WARNING"},
+        },
+    }
+
+
+def _formatter(is_for_eyes: bool) -> dict[str, Any]:
+    return {
+        "()": structlog.stdlib.ProcessorFormatter,
+        "foreign_pre_chain": _SHARED,
+        "processors": [
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.processors.format_exc_info,
+            scrub,
+            structlog.dev.ConsoleRenderer() if is_for_eyes else structlog.processors.JSONRenderer(),
+        ],
+    }
+
+
+def _is_worth_a_line(record: logging.LogRecord) -> bool:
+    """One line per request, when it is finished; none for the probes that come every few seconds."""
+    event = record.msg if isinstance(record.msg, dict) else {}
+    probe = event.get("request") in {"GET /healthz", "GET /readyz"}
+    return not probe and event.get("event") != "request_started"

@@ -1,0 +1,16 @@
+from django.apps import AppConfig
+
+from backlog_site.mcp import compat  # noqa: F401  # must come before `mcp_server`, the next app, is imported
+
+
+class McpConfig(AppConfig):
+    name = "backlog_site.mcp"
+    label = "backlog_mcp"
+
+    def ready(self) -> None:
+        """Runs before the package's own ready(), which registers every toolset that has been imported by then."""
+        from backlog_site.mcp import server, wake  # noqa: PLC0415  # they need models
+        from resources_app import changes  # noqa: PLC0415
+
+        server.install()
+        changes.listen(wake.after_commit)

@@ -1,0 +1,39 @@
+"""`Authorization: Bearer …` → the caller. A look-up is believed for a moment, in each process; streams look again."""
+
+import hashlib
+import time
+
+from backlog_site.mcp.context import Caller
+from backlog_site.mcp.threads import in_thread
+from resources_app import credentials
+
+BELIEVED_SECONDS = 2
+MAX_BELIEVED = 10_000
+
+_believed: dict[bytes, tuple[float, Caller]] = {}
+
+
+def bearer_secret(header: str) -> str:
+    """The empty string when the header is of another kind."""
+    scheme, _, secret = header.partition(" ")
+    return secret.strip() if scheme.lower() == "bearer" else ""
+
+
+async def caller_with(secret: str) -> Caller | None:
+    """None when the token is unknown, revoked or expired, or its user is inactive."""
+    key = hashlib.sha256(secret.encode(errors="replace")).digest()
+    until, caller = _believed.get(key, (0.0, None))
+    if caller and until > time.monotonic():
+        return caller
+    caller = await in_thread(identify, secret)
+    _believed.pop(key, None)
+    if caller:
+        if len(_believed) >= MAX_BELIEVED:
+            _believed.clear()
+        _believed[key] = (time.monotonic() + BELIEVED_SECONDS, caller)
+    return caller
+
+
+def identify(secret: str) -> Caller | None:
+    credential = credentials.recognise(secret)
+    return Caller(credential, secret) if credential else None

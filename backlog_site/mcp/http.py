@@ -1,0 +1,149 @@
+"""HTTP as the legs of the transport see it: what is refused and why, JSON answers, event streams."""
+
+import json
+from collections.abc import Iterable, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http.request import split_domain_port, validate_host
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope, Send
+
+from resources_app.errors import BacklogError
+
+MAX_BODY = 4 * 1024 * 1024
+PING_SECONDS = 15
+PING = b": ping\r\n\r\n"
+INVALID_REQUEST = -32600
+PARSE_ERROR = -32700
+SERVER_ERROR = -32000
+
+Message = dict[str, Any]
+HeaderList = list[tuple[bytes, bytes]]
+
+_EVENT_STREAM: HeaderList = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+@dataclass(eq=False)
+class Refused(Exception):
+    """Ends the request with this status, and with a body unless it is empty."""
+
+    status: int
+    body: Message = field(default_factory=dict)
+    headers: HeaderList = field(default_factory=list)
+
+
+def refusal(status: int, message: str, code: int = INVALID_REQUEST, request_id: Any = None) -> Refused:
+    return Refused(status, error_message(code, message, request_id))
+
+
+def error_message(code: int, message: str, request_id: Any = None, data: Any = None) -> Message:
+    error = {"code": code, "message": message} | ({} if data is None else {"data": data})
+    return {"jsonrpc": "2.0", "id": request_id, "error": error}
+
+
+def refusal_of(error: BacklogError) -> Refused:
+    """For what goes wrong before a request has reached the protocol: no broker, too many streams."""
+    headers = [(b"retry-after", b"2")] if error.retryable else []
+    return Refused(error.status, error_message(SERVER_ERROR, error.message, data=error.as_json()), headers)
+
+
+def check_source(headers: Headers) -> None:
+    """A page of another site must not reach us through the browser of somebody who can (DNS rebinding)."""
+    host = headers.get("host", "")
+    domain, _ = split_domain_port(host)
+    if not domain or not validate_host(domain, settings.ALLOWED_HOSTS):
+        raise refusal(421, "This host name is not served here.")
+    origin = headers.get("origin")
+    if origin is not None and origin not in _allowed_origins(host):
+        raise refusal(403, "Requests from this origin are not allowed.")
+
+
+def _allowed_origins(host: str) -> Iterable[str]:
+    public = urlsplit(settings.PUBLIC_URL)
+    return {f"{public.scheme}://{public.netloc}", f"http://{host}", f"https://{host}"}
+
+
+async def read_body(headers: Headers, receive: Receive) -> bytes:
+    declared = headers.get("content-length", "")
+    if declared.isascii() and declared.isdigit() and (len(declared) > 9 or int(declared) > MAX_BODY):
+        raise refusal(413, f"The body is larger than {MAX_BODY} bytes.")
+    body = bytearray()
+    more = True
+    while more:
+        part = await receive()
+        if part["type"] == "http.disconnect":
+            raise Refused(400)
+        body += part.get("body", b"")
+        more = part.get("more_body", False)
+        if len(body) > MAX_BODY:
+            raise refusal(413, f"The body is larger than {MAX_BODY} bytes.")
+    return bytes(body)
+
+
+def refuse_surrogates(body: bytes) -> None:
+    """Half a character is legal in JSON, but neither databases nor UTF-8 can hold it."""
+    if b"\\u" not in body:
+        return
+    try:
+        json.dumps(json.loads(body), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise refusal(400, "The body has an unpaired surrogate.", PARSE_ERROR) from None
+    except (ValueError, RecursionError):
+        return  # not JSON at all: whoever parses it says so
+
+
+async def send_json(send: Send, status: int, body: Any = None, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+    encoded = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
+    described = [(b"content-type", b"application/json")] if encoded else []
+    length = (b"content-length", str(len(encoded)).encode())
+    await send({"type": "http.response.start", "status": status, "headers": [*described, length, *headers]})
+    await send({"type": "http.response.body", "body": encoded})
+
+
+def event(message: Message | None, event_id: str | None = None) -> bytes:
+    """No message: an event that only tells its id."""
+    lines = [f"id: {event_id}"] if event_id else []
+    body = "" if message is None else json.dumps(message, separators=(",", ":"))
+    kind = [] if message is None else ["event: message"]
+    return ("\r\n".join([*lines, *kind, f"data: {body}"]) + "\r\n\r\n").encode()
+
+
+class EventStream:
+    """The body of a response as server-sent events."""
+
+    def __init__(self, send: Send, headers: HeaderList | None = None) -> None:
+        self._send = send
+        self._headers = headers or []
+        self.is_open = False
+
+    async def write(self, frame: bytes) -> None:
+        if not self.is_open:
+            self.is_open = True
+            headers = [*_EVENT_STREAM, *self._headers]
+            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+        await self._send({"type": "http.response.body", "body": frame, "more_body": True})
+
+    async def end(self, frame: bytes = b"") -> None:
+        await self._send({"type": "http.response.body", "body": frame, "more_body": False})
+
+
+def replay(body: bytes, receive: Receive) -> Receive:
+    """A body that was read once, to be read again by an application further in."""
+    parts = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_again() -> MutableMapping[str, Any]:
+        return parts.pop() if parts else await receive()
+
+    return receive_again
+
+
+def without_blanks(scope: Scope) -> Scope:
+    """Blanks around a header's value are not part of it (RFC 9110); the server's parser leaves the trailing ones."""
+    return {**scope, "headers": [(name, value.strip()) for name, value in scope["headers"]]}

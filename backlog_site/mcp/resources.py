@@ -1,0 +1,163 @@
+"""resources/list, templates/list, read, completion, and our extension: resources/write, write_batch, schema, list_versions."""
+
+import base64
+import json
+from typing import Any
+
+import mcp.types as protocol
+from mcp.server import Server
+from mcp.server.context import ServerRequestContext
+
+from backlog_site.mcp.context import current_actor
+from backlog_site.mcp.threads import in_thread
+from resources_app import batches, catalogue, uris, writing
+from resources_app.access import Actor
+from resources_app.readers.collections import list_versions
+from resources_app.readers.reading import Reading
+from resources_app.reading import read
+from resources_app.registry import REGISTRY
+from resources_app.targets import target_of
+
+# docs/rfc-writable-resources.md
+EXTENSION = "io.backlog/writable-resources"
+EXTENSION_METHODS = ("resources/write", "resources/write_batch", "resources/schema", "resources/list_versions")
+
+
+def install(server: Server[Any]) -> None:
+    server.extensions[EXTENSION] = {"methods": list(EXTENSION_METHODS)}
+    add = server.add_request_handler
+    add("resources/list", protocol.PaginatedRequestParams, list_resources)
+    add("resources/templates/list", protocol.PaginatedRequestParams, list_templates)
+    add("resources/read", protocol.ReadResourceRequestParams, read_resource)
+    add("completion/complete", protocol.CompleteRequestParams, complete)
+    add("resources/write", WriteParams, write)
+    add("resources/write_batch", WriteBatchParams, write_batch)
+    add("resources/schema", UriParams, schema)
+    add("resources/list_versions", VersionsParams, versions)
+
+
+class UriParams(protocol.RequestParams):
+    uri: str
+
+
+class VersionsParams(UriParams):
+    cursor: str = ""
+    limit: int = 50
+
+
+class WriteParams(UriParams):
+    operation: dict[str, Any]
+    etag: str | None = None
+    dry_run: bool = False
+
+
+class WriteBatchParams(protocol.RequestParams):
+    operations: list[dict[str, Any]]
+    atomic: bool = True
+    idempotency_key: str | None = None
+    dry_run: bool = False
+
+
+class Answer(protocol.Result):
+    """The result of an extension method: what its REST twin answers."""
+
+    model_config = {"extra": "allow"}
+
+
+async def list_resources(
+    _ctx: ServerRequestContext, params: protocol.PaginatedRequestParams | None
+) -> protocol.ListResourcesResult:
+    rows, following = await in_thread(catalogue.list_catalogue, current_actor(), params.cursor if params else None)
+    return protocol.ListResourcesResult(resources=[_listed(row) for row in rows], next_cursor=following)
+
+
+def _listed(row: dict[str, Any]) -> protocol.Resource:
+    given = row.get("annotations", {}) | ({"last_modified": row["updated_at"]} if "updated_at" in row else {})
+    return protocol.Resource(
+        uri=row["uri"],
+        name=row["name"],
+        title=row["title"],
+        description=row["description"] or None,
+        mime_type=row["mime_type"],
+        size=row.get("size"),
+        annotations=protocol.Annotations(**given) if given else None,
+        _meta=row.get("meta"),
+    )
+
+
+async def list_templates(
+    _ctx: ServerRequestContext, _params: protocol.PaginatedRequestParams | None
+) -> protocol.ListResourceTemplatesResult:
+    return protocol.ListResourceTemplatesResult(
+        resource_templates=[
+            protocol.ResourceTemplate(
+                uri_template=entry.pattern,
+                name=entry.name,
+                title=entry.name.replace("_", " "),
+                description=entry.description,
+                mime_type=None if entry.mime_type == "*/*" else entry.mime_type,
+            )
+            for entry in REGISTRY
+            if entry.is_template
+        ]
+    )
+
+
+async def read_resource(
+    _ctx: ServerRequestContext, params: protocol.ReadResourceRequestParams
+) -> protocol.ReadResourceResult:
+    reading = await in_thread(read, current_actor(), params.uri)
+    return protocol.ReadResourceResult(contents=[_contents(reading)])
+
+
+def _contents(reading: Reading) -> protocol.TextResourceContents | protocol.BlobResourceContents:
+    contents = reading.contents
+    if isinstance(contents, bytes):
+        blob = base64.b64encode(contents).decode()
+        return protocol.BlobResourceContents(
+            uri=reading.uri, mime_type=reading.mime_type, blob=blob, _meta=reading.metadata()
+        )
+    text = contents if isinstance(contents, str) else json.dumps(contents, ensure_ascii=False)
+    return protocol.TextResourceContents(
+        uri=reading.uri, mime_type=reading.mime_type, text=text, _meta=reading.metadata()
+    )
+
+
+async def complete(_ctx: ServerRequestContext, params: protocol.CompleteRequestParams) -> protocol.CompleteResult:
+    pattern = params.ref.uri if isinstance(params.ref, protocol.ResourceTemplateReference) else params.ref.name
+    name, value = params.argument.name, params.argument.value
+    values = await in_thread(catalogue.complete, current_actor(), name, value, pattern)
+    more = len(values) == catalogue.MAX_COMPLETIONS
+    return protocol.CompleteResult(completion=protocol.Completion(values=values, has_more=more))
+
+
+async def write(_ctx: ServerRequestContext, params: WriteParams) -> Answer:
+    actor = current_actor()
+    return Answer(
+        **await in_thread(writing.write, actor, params.uri, params.operation, params.etag, dry_run=params.dry_run)
+    )
+
+
+async def write_batch(_ctx: ServerRequestContext, params: WriteBatchParams) -> Answer:
+    answer = await in_thread(
+        batches.write_batch,
+        current_actor(),
+        params.operations,
+        atomic=params.atomic,
+        idempotency_key=params.idempotency_key,
+        dry_run=params.dry_run,
+    )
+    return Answer(**answer)
+
+
+async def schema(_ctx: ServerRequestContext, params: UriParams) -> Answer:
+    reading = await in_thread(read, current_actor(), f"{params.uri}/schema")
+    return Answer(**reading.contents)
+
+
+async def versions(_ctx: ServerRequestContext, params: VersionsParams) -> Answer:
+    return Answer(**await in_thread(_versions, current_actor(), params))
+
+
+def _versions(actor: Actor, params: VersionsParams) -> dict[str, Any]:
+    return list_versions(actor.user, target_of(uris.parse(params.uri)), params.cursor, str(params.limit))

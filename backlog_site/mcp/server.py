@@ -1,0 +1,89 @@
+"""The server object of django-mcp-server, and the one place where everything it serves is put on it."""
+
+from typing import Any
+
+import mcp.types as protocol
+from mcp import MCPError
+from mcp.server import Server
+from mcp.server.caching import CacheHint
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+from mcp_server import mcp_server as published
+
+from backlog_site.mcp import prompts, resources, subscribing
+from backlog_site.mcp.auth import caller_with
+from backlog_site.mcp.context import acting_as, current_actor, current_request
+from backlog_site.mcp.errors import translate_errors
+from backlog_site.mcp.threads import in_thread
+
+MAX_AGENT = 100
+UNAUTHENTICATED = -32001
+
+# The package's object, for toolsets and prompts; and the SDK's one below it, for request handlers.
+toolsets = published
+low_level: Server[Any] = published._mcp_server
+
+
+def install() -> None:
+    """Called once, before the package registers the toolsets: import them here, and add handlers."""
+    from backlog_site.mcp import tools  # noqa: F401, PLC0415  # the package publishes every toolset class it has seen
+
+    resources.install(low_level)
+    prompts.install(toolsets)
+    low_level.title = "Backlog"
+    low_level.version = "1"
+    low_level.middleware.extend([translate_errors, act_for_caller])
+    low_level.add_request_handler("tools/list", protocol.PaginatedRequestParams, list_tools)
+    low_level.add_request_handler("resources/subscribe", protocol.SubscribeRequestParams, subscribing.subscribe)
+    low_level.add_request_handler("resources/unsubscribe", protocol.UnsubscribeRequestParams, subscribing.unsubscribe)
+    low_level.add_request_handler("subscriptions/listen", protocol.SubscriptionsListenRequestParams, subscribing.listen)
+    low_level.add_request_handler("server/discover", protocol.RequestParams, discover)
+    # What is the same for everybody may be shared; what a user sees may not.
+    for method in ("server/discover", "prompts/list", "resources/templates/list"):
+        low_level.cache_hints[method] = CacheHint(ttl_ms=60_000, scope="public")
+    low_level.cache_hints["tools/list"] = CacheHint(ttl_ms=60_000, scope="private")
+    for method in ("resources/list", "resources/read"):
+        low_level.cache_hints[method] = CacheHint(ttl_ms=2_000, scope="private")
+
+
+async def list_tools(
+    _ctx: ServerRequestContext, _params: protocol.PaginatedRequestParams | None
+) -> protocol.ListToolsResult:
+    """Without those that write, where scope or role does not reach to writing: an agent should not try them."""
+    tools = await toolsets.list_tools()
+    if not await in_thread(lambda actor: actor.may_write, current_actor()):
+        tools = [tool for tool in tools if tool.annotations and tool.annotations.read_only_hint]
+    return protocol.ListToolsResult(tools=tools)
+
+
+async def discover(ctx: ServerRequestContext, _params: protocol.RequestParams) -> protocol.DiscoverResult:
+    """The SDK's own would promise that changes of tools and prompts are told; they are fixed while a process runs."""
+    capabilities = low_level.get_capabilities(protocol_version=ctx.protocol_version)
+    for fixed in (capabilities.tools, capabilities.prompts):
+        if fixed:
+            fixed.list_changed = False
+    return protocol.DiscoverResult(
+        supported_versions=list(MODERN_PROTOCOL_VERSIONS),
+        capabilities=capabilities,
+        instructions=low_level.instructions,
+    )
+
+
+async def act_for_caller(ctx: ServerRequestContext, call_next: CallNext) -> HandlerResult:
+    """A middleware: whatever runs inside finds in `current_actor()` in whose name."""
+    request = current_request()
+    # Over stdio the same caller stays for hours; the token may have been revoked since.
+    caller = await caller_with(request.caller.secret)
+    if caller is None:
+        raise MCPError(UNAUTHENTICATED, "The token is no longer valid.")
+    how = {"agent": _agent(ctx), "request_id": request.request_id, "address": request.address}
+    actor = caller.credential.actor("mcp", **how)
+    with acting_as(actor):
+        return await call_next(ctx)
+
+
+def _agent(ctx: ServerRequestContext) -> str:
+    """The client's own name; where it gives none, the credential has one."""
+    client = ctx.session.client_params
+    name = client.client_info.name if client else ""
+    return "".join(filter(str.isprintable, name)).strip()[:MAX_AGENT]

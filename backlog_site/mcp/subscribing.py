@@ -1,0 +1,82 @@
+"""resources/subscribe, resources/unsubscribe and subscriptions/listen."""
+
+from typing import Any
+
+import mcp.types as protocol
+from mcp import MCPError
+from mcp.server.context import ServerRequestContext
+from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
+from mcp.types import SubscriptionFilter
+
+from backlog_site.mcp.bus import MAX_WATCHES, RESOURCE_LIST, Notice, bus
+from backlog_site.mcp.context import current_actor, current_request
+from backlog_site.mcp.threads import in_thread
+from resources_app import subscriptions
+from resources_app.access import Actor
+from resources_app.errors import ValidationFailed
+from resources_app.subscriptions import Position
+
+
+async def subscribe(_ctx: ServerRequestContext, params: protocol.SubscribeRequestParams) -> protocol.EmptyResult:
+    position = await in_thread(_admit, current_actor(), [params.uri])
+    if watches := current_request().watches:
+        await watches.add(params.uri, position)
+    return protocol.EmptyResult()
+
+
+async def unsubscribe(_ctx: ServerRequestContext, params: protocol.UnsubscribeRequestParams) -> protocol.EmptyResult:
+    if watches := current_request().watches:
+        await watches.remove(params.uri)
+    return protocol.EmptyResult()
+
+
+async def listen(
+    ctx: ServerRequestContext, params: protocol.SubscriptionsListenRequestParams
+) -> protocol.SubscriptionsListenResult:
+    """The answer to this request is the stream: what is granted first, then the notices, each with the stream's id."""
+    if ctx.request_id is None:
+        raise MCPError(protocol.INVALID_REQUEST, "subscriptions/listen needs a request id")
+    meta = {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
+    granted = _granted(params.notifications)
+    uris = granted.resource_subscriptions or []
+    with bus.attached(current_request().caller) as watcher:
+        position = await in_thread(_admit, current_actor(), uris)
+        for uri in [*uris, *([RESOURCE_LIST] if granted.resources_list_changed else [])]:
+            watcher.watch(uri, position)
+        await _send(ctx, _acknowledgement(granted, meta))
+        async for notice in watcher.notices():
+            await _send(ctx, notification_of(notice, meta))
+    return protocol.SubscriptionsListenResult(_meta=meta)
+
+
+def _admit(actor: Actor, uris: list[str]) -> Position:
+    """In a database thread. The position is taken last: what happens from then on is told."""
+    if len(uris) > MAX_WATCHES:
+        raise ValidationFailed(f"{MAX_WATCHES} addresses can be watched at most.", field="resourceSubscriptions")
+    for uri in uris:
+        bus.rules.may_watch(actor, uri)
+    return subscriptions.end_of_feed()
+
+
+def _granted(wanted: SubscriptionFilter) -> SubscriptionFilter:
+    """Tools and prompts are fixed while a process runs: server.discover says so."""
+    return SubscriptionFilter(
+        resources_list_changed=wanted.resources_list_changed or None,
+        resource_subscriptions=list(dict.fromkeys(wanted.resource_subscriptions or ())) or None,
+    )
+
+
+async def _send(ctx: ServerRequestContext, notification: protocol.ServerNotification) -> None:
+    await ctx.session.send_notification(notification, related_request_id=ctx.request_id)
+
+
+def _acknowledgement(granted: SubscriptionFilter, meta: dict[str, Any]) -> protocol.ServerNotification:
+    params = protocol.SubscriptionsAcknowledgedNotificationParams(notifications=granted, _meta=meta)
+    return protocol.SubscriptionsAcknowledgedNotification(params=params)
+
+
+def notification_of(notice: Notice, meta: dict[str, Any]) -> protocol.ServerNotification:
+    if notice.uri == RESOURCE_LIST:
+        return protocol.ResourceListChangedNotification(params=protocol.NotificationParams(_meta=meta))
+    params = protocol.ResourceUpdatedNotificationParams(uri=notice.uri, _meta={**notice.meta, **meta})
+    return protocol.ResourceUpdatedNotification(params=params)

@@ -1,0 +1,235 @@
+"""The tools agents see. Each calls the function its REST twin calls; the words here are all an agent reads."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from backlog_site.mcp.context import current_actor
+from backlog_site.mcp.toolset import Toolset, documented, tool
+from resources_app import batches, bundles, discovery, writing
+from resources_app.reading import read
+from resources_app.registry import REGISTRY
+from resources_app.serializers import created_json, item_line
+from resources_app.uris import build
+from search_app.context import DEFAULT_TOKENS, build_context
+from search_app.search import search_unified
+
+Answer = dict[str, Any]
+Words = list[str] | None
+Status = Literal["open", "in_progress", "blocked", "done", "cancelled"]
+Kind = Literal["task", "epic", "resource"]
+Priority = Literal["none", "low", "medium", "high", "urgent"]
+Operation = Annotated[Answer, Field(description='{"type": …} and its arguments')]
+
+
+class BacklogTools(Toolset):
+    @tool("Search everything", read_only_hint=True, open_world_hint=False)
+    def backlog_search(
+        self,
+        query: str,
+        types: Annotated[list[Kind] | None, Field(description="all when not given")] = None,
+        status: list[Status] | None = None,
+        parent_id: str | None = None,
+        sort: Literal["relevant", "recent"] = "relevant",
+        limit: int = 20,
+        cursor: str | None = None,
+        include_content: bool = False,
+        include_scores: bool = False,
+    ) -> Answer:
+        """Find tasks, epics and files by words, names in code, ids or parts of words, best first, with snippets.
+        To filter by exact fields or to count use backlog_list."""
+        return search_unified(
+            current_actor().user,
+            query,
+            types=types,
+            status=status,
+            parent_id=parent_id,
+            sort=sort,
+            limit=limit,
+            cursor=cursor,
+            include_content=include_content,
+            include_scores=include_scores,
+        )
+
+    @tool("Gather context", read_only_hint=True, open_world_hint=False)
+    def backlog_context(
+        self, id: str | None = None, query: str | None = None, max_tokens: int = DEFAULT_TOKENS, depth: int = 1
+    ) -> Answer:
+        """Before work: a task, epic or file (id or URI, or the best hit of a query) with parent, children, siblings,
+        dependencies, references both ways, comments, related things and recent changes, within max_tokens;
+        left_out names what did not fit."""
+        return build_context(current_actor().user, id=id, query=query, max_tokens=max_tokens, depth=depth)
+
+    @tool("List tasks or epics", read_only_hint=True, open_world_hint=False)
+    def backlog_list(
+        self,
+        type: Literal["task", "epic"] = "task",
+        status: Status | list[Status] | None = None,
+        epic_id: str | None = None,
+        assignee: Annotated[str | None, Field(description="username; '' for nobody")] = None,
+        label: str | None = None,
+        priority: Priority | None = None,
+        ready: Annotated[bool | None, Field(description="open, and nothing it depends on is unfinished")] = None,
+        filter: Annotated[str | None, Field(description='e.g. created_at>2026-01-01,title~"auth"')] = None,
+        sort: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        limit: int = 20,
+        cursor: str | None = None,
+        group_by: Annotated[
+            str | None, Field(description="count by status, priority, assignee, label or epic_id")
+        ] = None,
+    ) -> Answer:
+        """Filter, sort, page or count by exact fields. To find by words or meaning use backlog_search."""
+        given = {
+            "epic_id": epic_id,
+            "assignee": assignee,
+            "label": label,
+            "priority": priority,
+            "ready": None if ready is None else str(ready).lower(),
+            "filter": filter,
+            "sort": sort,
+            "order": order,
+            "cursor": cursor,
+            "group_by": group_by,
+            "aggregate": "count" if group_by else None,
+        }
+        statuses = [status] if isinstance(status, str) else status or []
+        pairs = [("status", word) for word in statuses] + [(k, v) for k, v in given.items() if v is not None]
+        page = read(current_actor(), build(f"{type}s", query=[*pairs, ("limit", str(limit))])).contents
+        answer: Answer = page if group_by else page | {"results": [item_line(item) for item in page["results"]]}
+        return answer
+
+    @tool("Read things", read_only_hint=True, open_world_hint=False)
+    def backlog_get(
+        self,
+        id: Annotated[str | list[str], Field(description="ids and URIs, mixed: TASK-0001, mcp://backlog/…, file:///…")],
+        max_tokens: int = bundles.DEFAULT_TOKENS,
+        cursor: str | None = None,
+    ) -> Answer:
+        """Read tasks, epics, single fields, files or folders, with ETags. A next_cursor means there is more."""
+        names = [id] if isinstance(id, str) else id
+        return bundles.read_many(current_actor(), names, max_tokens, cursor)
+
+    @tool("Create a task or epic", destructive_hint=False, idempotent_hint=False, open_world_hint=False)
+    def backlog_create(
+        self,
+        title: str,
+        type: Literal["task", "epic"] = "task",
+        description: str | None = None,
+        epic_id: str | None = None,
+        parent_id: str | None = None,
+        status: Status | None = None,
+        priority: Priority | None = None,
+        labels: Words = None,
+        assignee: str | None = None,
+        due_date: str | None = None,
+        depends_on: Words = None,
+        references: Annotated[list[Answer] | None, Field(description="[{url, title}]")] = None,
+        idempotency_key: Annotated[
+            str | None, Field(description="a repeat with the same key creates nothing new")
+        ] = None,
+    ) -> Answer:
+        """Create; answers the new item with id and ETag. The description is markdown."""
+        values = {
+            "title": title,
+            "description": description,
+            "epic_id": epic_id,
+            "parent_id": parent_id,
+            "status": status,
+            "priority": priority,
+            "labels": labels,
+            "assignee": assignee,
+            "due_date": due_date,
+            "depends_on": depends_on,
+            "references": references,
+        }
+        actor, given = current_actor(), _given(values)
+        body = {"create": type, "values": given}
+        return batches.once(actor, idempotency_key, body, lambda: created_json(writing.create_item(actor, type, given)))
+
+    @tool("Update fields", destructive_hint=True, idempotent_hint=True, open_world_hint=False)
+    def backlog_update(
+        self,
+        id: str,
+        etag: Annotated[str | None, Field(description="refuse if it changed since you read it")] = None,
+        title: str | None = None,
+        description: Annotated[str | None, Field(description="whole text; to change a part use write_resource")] = None,
+        status: Status | None = None,
+        priority: Priority | None = None,
+        epic_id: str | None = None,
+        parent_id: str | None = None,
+        labels: Words = None,
+        assignee: str | None = None,
+        due_date: str | None = None,
+        depends_on: Words = None,
+        evidence: Words = None,
+        blocked_reason: Words = None,
+        references: list[Answer] | None = None,
+    ) -> Answer:
+        """Set whole fields of a task or epic; '' or [] clears one. Answers the new ETag and what changed."""
+        values = {
+            "title": title,
+            "description": description,
+            "status": status,
+            "priority": priority,
+            "epic_id": epic_id,
+            "parent_id": parent_id,
+            "labels": labels,
+            "assignee": assignee,
+            "due_date": due_date,
+            "depends_on": depends_on,
+            "evidence": evidence,
+            "blocked_reason": blocked_reason,
+            "references": references,
+        }
+        operation = {"type": "merge", "value": _given(values)}
+        return writing.write(current_actor(), bundles.uri_for(id), operation, etag)
+
+    @tool("Archive or delete", destructive_hint=True, idempotent_hint=True, open_world_hint=False)
+    def backlog_delete(
+        self,
+        id: Annotated[str, Field(description="id or URI of a task, epic, comment or file")],
+        permanent: Annotated[bool, Field(description="for good; admins only")] = False,
+        etag: str | None = None,
+    ) -> Answer:
+        """Archive a thing: it leaves the lists and becomes read-only."""
+        uri = bundles.uri_for(id)
+        if permanent:
+            writing.delete_permanently(current_actor(), uri)
+        else:
+            writing.archive(current_actor(), uri, etag)
+        return {"uri": uri, "deleted": permanent, "archived": not permanent}
+
+    @tool("Edit a part", destructive_hint=True, idempotent_hint=False, open_world_hint=False)
+    def write_resource(self, uri: str, operation: Operation, etag: str | None = None, dry_run: bool = False) -> Answer:
+        """Change a part of a thing without sending the rest. Text (…/tasks/TASK-0001/description, files):
+        str_replace old_str new_str [replace_all], insert line content, append|prepend content, delete content, set value.
+        Lists (…/evidence): array_append|array_prepend value, array_insert index value, array_remove index|value.
+        Whole item: merge value, set field value, delete_field field. Any: restore version. Answers ETag and diff."""
+        return writing.write(current_actor(), uri, operation, etag, dry_run=dry_run)
+
+    @tool("Edit many parts", destructive_hint=True, idempotent_hint=False, open_world_hint=False)
+    def write_resource_batch(
+        self,
+        operations: Annotated[
+            list[Answer], Field(description="up to 500 of {uri, operation, etag?}, see write_resource")
+        ],
+        atomic: Annotated[bool, Field(description="all or nothing; else each for itself")] = True,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Answer:
+        """Many edits in one call and one transaction; later ones see earlier ones."""
+        return batches.write_batch(
+            current_actor(), operations, atomic=atomic, idempotency_key=idempotency_key, dry_run=dry_run
+        )
+
+    @tool("Read any address", read_only_hint=True, open_world_hint=False)
+    @documented(categories=", ".join(dict.fromkeys(entry.category for entry in REGISTRY)))
+    def get_resource(self, uri: str | None = None) -> Answer:
+        """The same as resources/read, for clients that only call tools. Without a URI: every address there is, grouped:
+        {categories}. Errors name suggested_actions."""
+        return discovery.get_resource(current_actor(), uri)
+
+
+def _given(values: Answer) -> Answer:
+    return {name: value for name, value in values.items() if value is not None}

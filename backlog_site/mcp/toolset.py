@@ -1,0 +1,161 @@
+"""The base of our toolsets: like the package's, with titles and annotations, lean schemas, and errors a model can mend."""
+
+import functools
+import inspect
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from django.db import OperationalError
+from mcp import MCPError
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+from mcp.server.mcpserver.tools import Tool, ToolManager
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from mcp_server import MCPToolset
+from pydantic import ValidationError
+
+from backlog_site.mcp.threads import in_thread
+from backlog_site.metrics import measured_tool
+from resources_app.errors import BacklogError, Unavailable, ValidationFailed
+
+F = TypeVar("F", bound=Callable[..., Any])
+Schema = dict[str, Any]
+
+
+def tool(title: str, **hints: bool) -> Callable[[F], F]:
+    """`@tool("Search the backlog", read_only_hint=True)` above a method of a toolset."""
+
+    def mark(method: F) -> F:
+        annotations = ToolAnnotations.model_validate({"title": title, **hints})
+        method.__mcp_tool__ = (title, annotations)  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+def documented(**parts: str) -> Callable[[F], F]:
+    """Fills {names} in the docstring below with what the code knows."""
+
+    def fill(method: F) -> F:
+        method.__doc__ = (method.__doc__ or "").format(**parts)
+        return method
+
+    return fill
+
+
+class CarefulTool(Tool):
+    """Refuses unknown arguments by name, takes objects sent as JSON text, and answers domain errors as they are."""
+
+    async def run(self, arguments: dict[str, Any], context: Any, convert_result: bool = False) -> Any:
+        with measured_tool(self.name) as note:
+            return await self._run(arguments, context, convert_result, note)
+
+    async def _run(
+        self, arguments: dict[str, Any], context: Any, convert_result: bool, note: Callable[[str], None]
+    ) -> Any:
+        given = {self.context_kwarg: context} if self.context_kwarg else {}
+        try:
+            result = await self.fn(**self._checked(arguments), **given)
+        except BacklogError as error:
+            note(error.code)
+            return error_result(error)
+        except OperationalError:
+            note(Unavailable.code)
+            return error_result(Unavailable("The database is busy or away."))
+        except (MCPError, ToolError):
+            raise
+        except Exception as error:  # the edge: what an unexpected error says stays in the log
+            raise UnexpectedToolError(f"Error executing tool {self.name}") from error
+        note("ok")
+        return self.fn_metadata.convert_result(result) if convert_result else result
+
+    def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        known = list(self.parameters["properties"])
+        if unknown := sorted(set(arguments) - set(known)):
+            raise ValidationFailed(
+                f"{self.name} has no argument {unknown[0]!r}.", field=unknown[0], allowed_values=known
+            )
+        try:
+            return self._validated(arguments)
+        except ValidationError as error:
+            parsed = arguments | {name: _from_json(arguments[name]) for name in _failing(error) & set(arguments)}
+        try:
+            return self._validated(parsed)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            field = ".".join(str(part) for part in first["loc"])
+            raise ValidationFailed(f"{self.name}: {field}: {first['msg']}.", field=field) from None
+
+    def _validated(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        return self.fn_metadata.arg_model.model_validate(arguments).model_dump_one_level()
+
+
+def error_result(error: BacklogError) -> CallToolResult:
+    """As a tool's own answer, so that the model reads it and can mend its call."""
+    body = {"error": error.as_json()}
+    text = TextContent(text=json.dumps(body, ensure_ascii=False))
+    return CallToolResult(content=[text], structured_content=body, is_error=True)
+
+
+class Toolset(MCPToolset):  # type: ignore[misc]  # the package has no types
+    """Each method marked with `@tool` is a tool. Methods are plain functions that may use the database."""
+
+    def _add_tools_to(self, tool_manager: ToolManager) -> list[Tool]:
+        marked = [method for _, method in inspect.getmembers(self, inspect.ismethod) if hasattr(method, "__mcp_tool__")]
+        return [self._add_tool(tool_manager, method) for method in marked]
+
+    def _add_tool(self, tool_manager: ToolManager, method: Callable[..., Any]) -> Tool:
+        title, annotations = method.__mcp_tool__  # type: ignore[attr-defined]
+
+        @functools.wraps(method)
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            return await in_thread(method, *args, **kwargs)
+
+        description = " ".join((inspect.getdoc(method) or "").split())
+        made = CarefulTool.from_function(call, title=title, description=description, annotations=annotations)
+        made.parameters = lean(made.parameters) | {"additionalProperties": False}
+        made.fn_metadata.output_schema = {"type": "object"}
+        # Not through add_tool(), which would build a Tool of the SDK's own class.
+        tool_manager._tools[made.name] = made
+        return made
+
+
+def lean(schema: Schema) -> Schema:
+    """Without titles, without "or null" and null defaults: every agent pays for each of these words in every session."""
+    if choices := schema.get("anyOf"):
+        given = [choice for choice in choices if choice.get("type") != "null"]
+        rest = {name: value for name, value in schema.items() if name != "anyOf"}
+        return lean({**given[0], **rest}) if len(given) == 1 else {**lean(rest), "anyOf": [lean(one) for one in given]}
+    return {name: _lean_value(name, value) for name, value in schema.items() if not _is_idle(name, value)}
+
+
+def _lean_value(name: str, value: Any) -> Any:
+    if name == "properties":
+        return {key: lean(inner) for key, inner in value.items()}
+    return lean(value) if isinstance(value, dict) and name != "default" else value
+
+
+def _is_idle(name: str, value: Any) -> bool:
+    return (
+        (name == "title" and isinstance(value, str))
+        or (name == "default" and value is None)
+        or (name, value)
+        == (
+            "additionalProperties",
+            True,
+        )
+    )
+
+
+def _failing(error: ValidationError) -> set[str]:
+    return {str(problem["loc"][0]) for problem in error.errors() if problem["loc"]}
+
+
+def _from_json(value: Any) -> Any:
+    """Some clients send objects and lists as JSON in a string."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value

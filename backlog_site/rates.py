@@ -1,0 +1,115 @@
+"""How often somebody may ask: counted in Redis for all processes at once, or in this one alone while Redis is away."""
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from django.conf import settings
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+PATIENCE_SECONDS = 0.5
+PAUSE_SECONDS = 5
+MAX_CONNECTIONS = 16
+MAX_REMEMBERED = 10_000
+
+# One step in Redis: nobody can ask between the counting and the setting of the end.
+_COUNT = """
+local answers = {}
+for index, key in ipairs(KEYS) do
+  local count = redis.call('INCR', key)
+  if count == 1 then redis.call('PEXPIRE', key, ARGV[index]) end
+  answers[index * 2 - 1] = count
+  answers[index * 2] = redis.call('PTTL', key)
+end
+return answers
+"""
+
+logger = structlog.get_logger("backlog.rates")
+
+
+@dataclass(frozen=True)
+class Rate:
+    """At most `allowed` within `seconds`, counted from the first."""
+
+    name: str
+    allowed: int
+    seconds: int
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How one caller stands towards one rate after this request."""
+
+    rate: Rate
+    used: int
+    resets_in: float
+
+    @property
+    def is_exceeded(self) -> bool:
+        return self.used > self.rate.allowed
+
+    @property
+    def remaining(self) -> int:
+        return max(0, self.rate.allowed - self.used)
+
+
+Subject = tuple[Rate, str]
+
+
+class Counter:
+    def __init__(self) -> None:
+        pool = BlockingConnectionPool.from_url(
+            settings.REDIS_URL,
+            max_connections=MAX_CONNECTIONS,
+            timeout=PATIENCE_SECONDS,
+            socket_timeout=PATIENCE_SECONDS,
+            socket_connect_timeout=PATIENCE_SECONDS,
+            retry=Retry(NoBackoff(), 0),
+        )
+        self._count: Callable[..., Awaitable[Any]] = Redis.from_pool(pool).register_script(_COUNT)
+        self._here = LocalCounter()
+        self._paused_until = 0.0
+
+    async def count(self, subjects: list[Subject]) -> list[Standing]:
+        """Each subject has asked once more. Without Redis every process counts for itself: bounded still, less exactly."""
+        if time.monotonic() < self._paused_until:
+            return self._here.count(subjects)
+        try:
+            answer = await self._count(
+                keys=[_key(rate, who) for rate, who in subjects], args=[rate.seconds * 1000 for rate, _ in subjects]
+            )
+        except (RedisError, OSError) as error:
+            self._paused_until = time.monotonic() + PAUSE_SECONDS
+            logger.warning("rates_counted_locally", reason=str(error))
+            return self._here.count(subjects)
+        pairs = zip(answer[::2], answer[1::2], strict=True)
+        return [Standing(rate, used, left / 1000) for (rate, _), (used, left) in zip(subjects, pairs, strict=True)]
+
+
+class LocalCounter:
+    """The same in the memory of one process."""
+
+    def __init__(self) -> None:
+        self._windows: dict[str, tuple[int, float]] = {}
+
+    def count(self, subjects: list[Subject]) -> list[Standing]:
+        now = time.monotonic()
+        if len(self._windows) >= MAX_REMEMBERED:
+            self._windows = {key: window for key, window in self._windows.items() if window[1] > now}
+        return [self._count_one(rate, who, now) for rate, who in subjects]
+
+    def _count_one(self, rate: Rate, who: str, now: float) -> Standing:
+        used, ends = self._windows.get(_key(rate, who), (0, 0.0))
+        if ends <= now:
+            used, ends = 0, now + rate.seconds
+        self._windows[_key(rate, who)] = (used + 1, ends)
+        return Standing(rate, used + 1, ends - now)
+
+
+def _key(rate: Rate, who: str) -> str:
+    return f"backlog:rate:{rate.name}:{who}"

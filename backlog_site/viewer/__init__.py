@@ -1,0 +1,1 @@
+"""The web viewer: parse a request, call one function of the domain, render a template."""

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class ViewerConfig(AppConfig):
+    name = "backlog_site.viewer"
+    label = "backlog_viewer"

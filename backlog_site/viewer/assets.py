@@ -1,0 +1,98 @@
+"""IntelligenceBank: the tree, the folder's pictures, linking one's account, and the picker that attaches assets to a task."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from backlog_site.viewer.shell import actor_of, is_fragment, page, show
+from resources_app import batches
+from resources_app.errors import ValidationFailed
+from resources_app.intelligencebank import browsing, linking
+from resources_app.pages.items import collection_of
+from resources_app.reading import read
+from resources_app.uris import build
+
+ROOT = "root"
+GRID = 60
+MOST_ATTACHED = 50
+
+
+@page()
+def home(request: HttpRequest) -> HttpResponse:
+    connections = browsing.list_connections(request.user)
+    if not connections:
+        return show(request, "viewer/assets_none.html", {"nav": "ib"})
+    return redirect("viewer:ib_folder", connections[0]["client_id"], ROOT)
+
+
+@page()
+def folder(request: HttpRequest, client_id: str, folder_id: str) -> HttpResponse:
+    context = _folder(request, client_id, folder_id)
+    if is_fragment(request):
+        return show(request, "viewer/_assets.html", context)
+    tree = browsing.folder_tree(request.user, client_id)
+    opened = {crumb["id"] for crumb in context["folder"]["breadcrumbs"]} | {folder_id}
+    context |= {
+        "nav": "ib",
+        "branches": _branches(tree["folders"], opened),
+        "connections": browsing.list_connections(request.user),
+        "link": linking.status(request.user, client_id),
+    }
+    return show(request, "viewer/assets.html", context)
+
+
+@page("POST")
+def link(request: HttpRequest, client_id: str) -> HttpResponse:
+    """Begins a sign-in at IntelligenceBank, or looks whether it is finished."""
+    step = linking.check if request.POST.get("finished") else linking.begin
+    status = step(request.user, client_id)
+    if status["state"] == "linked":
+        return redirect("viewer:ib_folder", client_id, ROOT)
+    return show(request, "viewer/assets_link.html", {"nav": "ib", "link": status, "client_id": client_id})
+
+
+@page()
+def picker(request: HttpRequest, ref: str) -> HttpResponse:
+    """A folder inside a dialog over the task. What was chosen in other folders comes along in the query."""
+    connections = browsing.list_connections(request.user)
+    client_id = request.GET.get("client") or (connections[0]["client_id"] if connections else "")
+    chosen = request.GET.getlist("uri")[:MOST_ATTACHED]
+    context: dict[str, Any] = {"ref": ref, "chosen": chosen}
+    if client_id:
+        context |= _folder(request, client_id, request.GET.get("folder", ROOT))
+        here = {asset["uri"] for asset in context["assets"]["results"]}
+        context |= {"shown_uris": here, "elsewhere": len(set(chosen) - here)}
+    return show(request, "viewer/_picker.html", context)
+
+
+@page("POST")
+def attach(request: HttpRequest, ref: str) -> HttpResponse:
+    """Several assets become references of a task, in one batch."""
+    actor, chosen = actor_of(request), list(dict.fromkeys(request.POST.getlist("uri")))
+    if not chosen or len(chosen) > MOST_ATTACHED:
+        raise ValidationFailed(f"Choose 1 to {MOST_ATTACHED} assets.", field="uri")
+    target = build(collection_of(ref), ref, "references")
+    entries = [{"url": uri, "title": str(read(actor, uri).contents["name"])[:500]} for uri in chosen]
+    operations = [{"uri": target, "operation": {"type": "array_append", "value": entry}} for entry in entries]
+    batches.write_batch(actor, operations)
+    return redirect("viewer:item", ref)
+
+
+def _folder(request: HttpRequest, client_id: str, folder_id: str) -> dict[str, Any]:
+    user, cursor = request.user, request.GET.get("cursor", "")
+    return {
+        "client_id": client_id,
+        "folder": browsing.read_folder(user, client_id, folder_id, limit=200),
+        "assets": browsing.read_folder_resources(user, client_id, folder_id, limit=GRID, cursor=cursor),
+    }
+
+
+def _branches(folders: list[dict[str, Any]], opened: set[str]) -> list[dict[str, Any]]:
+    """The flat list, parents first, as a tree; what lies below an invisible folder hangs at the top."""
+    branches = {one["id"]: {**one, "branches": [], "is_open": one["id"] in opened} for one in folders}
+    top: list[dict[str, Any]] = []
+    for one in branches.values():
+        parent = branches.get(one["parent_id"])
+        (parent["branches"] if parent else top).append(one)
+    return top

@@ -1,0 +1,108 @@
+"""Board and list: tasks in columns or groups, what changed since, more of a column, many edited at once."""
+
+import json
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+
+from backlog_site.viewer.shell import actor_of, is_fragment, page, pairs_of, show
+from resources_app import batches, undoing
+from resources_app.errors import ValidationFailed
+from resources_app.pages import boards
+from resources_app.queries import SORTS
+from resources_app.uris import build
+from resources_app.vocabulary import Priority, Status
+
+FILTERS = ("search", "epic_id", "assignee", "priority", "label", "status", "ready", "filter", "sort", "order")
+COLUMN_PAGE = 60
+LIST_PAGE = 60
+GROUPS = {"status": "Status", "priority": "Priority", "epic_id": "Epic", "assignee": "Assignee", "none": "No groups"}
+SORT_WORDS = {
+    "updated_at": "Last changed",
+    "created_at": "Created",
+    "priority": "Priority",
+    "due_date": "Due date",
+    "title": "Title",
+    "id": "Number",
+}
+BULK_FIELDS = ("status", "priority", "assignee", "epic_id")
+
+
+@page()
+def board(request: HttpRequest) -> HttpResponse:
+    return _sections(request, "board", "status", COLUMN_PAGE)
+
+
+@page()
+def listing(request: HttpRequest) -> HttpResponse:
+    return _sections(request, "list", request.GET.get("group", "status"), LIST_PAGE)
+
+
+def _sections(request: HttpRequest, layout: str, group_by: str, limit: int) -> HttpResponse:
+    found = boards.sections(request.user, _pairs(request), group_by, limit)
+    context: dict[str, Any] = {
+        "nav": layout,
+        "layout": layout,
+        "group_by": group_by,
+        "sections": found,
+        "total": sum(section.total for section in found),
+        "is_filtered": any(name in request.GET for name in FILTERS if request.GET.get(name)),
+    }
+    if is_fragment(request):
+        return show(request, "viewer/_sections.html", context)
+    return show(request, "viewer/board.html", {**context, **_filters(request), "groups": GROUPS, "sorts": SORT_WORDS})
+
+
+def _filters(request: HttpRequest) -> dict[str, Any]:
+    return {
+        "choices": boards.choices(request.user),
+        "statuses": Status.labels,
+        "priorities": Priority.labels[::-1],
+        "chosen": {name: request.GET.get(name, "") for name in (*FILTERS, "group")},
+    }
+
+
+def _pairs(request: HttpRequest) -> list[tuple[str, str]]:
+    """What comes first by itself is the greatest: the newest, the most urgent; dates and names go upwards."""
+    pairs = pairs_of(request.GET, *FILTERS)
+    sort = request.GET.get("sort")
+    if sort in SORTS and sort in {"updated_at", "created_at", "priority"} and not request.GET.get("order"):
+        pairs.append(("order", "desc"))
+    return pairs
+
+
+@page()
+def more(request: HttpRequest) -> HttpResponse:
+    """The next page of a column or group."""
+    group_by, key = request.GET.get("group", "status"), request.GET.get("key", "")
+    section = boards.more(request.user, _pairs(request), group_by, key, request.GET.get("cursor", ""), COLUMN_PAGE)
+    return show(request, "viewer/_more.html", {"section": section, "group_by": group_by})
+
+
+@page()
+def cards(request: HttpRequest) -> HttpResponse:
+    """Those of some tasks that belong on the page now, and how many there are in each group."""
+    group_by = request.GET.get("group", "status")
+    pairs, refs = _pairs(request), request.GET.get("ids", "").split(",")
+    context = {
+        "cards": boards.cards(request.user, pairs, refs),
+        "counts": json.dumps(boards.counts(request.user, pairs, group_by)),
+        "group_by": group_by,
+    }
+    return show(request, "viewer/_cards.html", context)
+
+
+@page("POST")
+def bulk(request: HttpRequest) -> HttpResponse:
+    """One field of many tasks, as one batch that can be undone as one."""
+    name, value, refs = (request.POST.get(part, "") for part in ("field", "value", "ids"))
+    if name not in BULK_FIELDS:
+        raise ValidationFailed(f"{name!r} cannot be set for many.", field="field", allowed_values=list(BULK_FIELDS))
+    operation = {"type": "set", "value": value or None}
+    operations = [{"uri": build("tasks", ref, name), "operation": operation} for ref in refs.split(",") if ref]
+    return JsonResponse(batches.write_batch(actor_of(request), operations, atomic=False))
+
+
+@page("POST")
+def undo(request: HttpRequest) -> HttpResponse:
+    return JsonResponse(undoing.undo_batch(actor_of(request), request.POST.get("batch", "")))

@@ -1,0 +1,15 @@
+"""What is shown when no page answers, or one has failed. Asks the database nothing: it may be what failed."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from backlog_site.api.actors import request_id
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return render(request, "viewer/lost.html", {"title": "There is no such page"}, status=404)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    context = {"title": "Something went wrong here", "request_id": request_id()}
+    return render(request, "viewer/lost.html", context, status=500)

@@ -1,0 +1,189 @@
+"""Task and epic: the page or pane, and each edit of it. An edit carries the ETag of what its writer saw."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect
+
+from backlog_site.viewer.markdown import render as markdown
+from backlog_site.viewer.shell import actor_of, is_fragment, page, show, wants_json
+from resources_app import checklists, converting, writing
+from resources_app.errors import Conflict, ValidationFailed
+from resources_app.fields import FIELDS
+from resources_app.pages import boards, items
+from resources_app.pages.people import team
+from resources_app.uris import build
+from resources_app.vocabulary import Priority, Status
+from search_app.mentions import mentioned_in
+
+LISTS = ("labels", "evidence", "blocked_reason", "references", "depends_on")
+
+
+@page()
+def item(request: HttpRequest, ref: str) -> HttpResponse:
+    return _item(request, ref)
+
+
+def _item(request: HttpRequest, ref: str, **extra: Any) -> HttpResponse:
+    template = "viewer/_item.html" if is_fragment(request) else "viewer/item.html"
+    return show(request, template, {**item_context(request, ref), **extra})
+
+
+def item_context(request: HttpRequest, ref: str) -> dict[str, Any]:
+    found = items.item_page(actor_of(request), ref)
+    return {
+        "nav": "epics" if found.item["type"] == "epic" else "board",
+        "page": found,
+        "item": found.item,
+        "html": markdown(found.item["description"], may_tick=found.may_write),
+        "has_local_links": "file://" in found.item["description"],
+        **_offered(request),
+    }
+
+
+def _offered(request: HttpRequest) -> dict[str, Any]:
+    return {
+        "statuses": Status.labels,
+        "priorities": Priority.labels,
+        "people": team(),
+        "epics": boards.choices(request.user).epics,
+    }
+
+
+@page()
+def hover(request: HttpRequest, ref: str) -> HttpResponse:
+    line, whole, epic = items.known_by(actor_of(request), ref)
+    return show(request, "viewer/_hover.html", {"line": line, "item": whole, "epic": epic})
+
+
+@page()
+def links(request: HttpRequest, ref: str) -> HttpResponse:
+    """What names this one; asked for after the rest, because it is a search."""
+    return show(request, "viewer/_links.html", {"mentions": mentioned_in(request.user, ref)})
+
+
+@page()
+def history(request: HttpRequest, ref: str) -> HttpResponse:
+    before = request.GET.get("before", "")
+    found = items.history_page(actor_of(request), ref, int(before) if before.isdigit() else 10**9)
+    return show(request, "viewer/_history.html", {"history": found, "item": {"id": ref}})
+
+
+@page()
+def edit(request: HttpRequest, ref: str) -> HttpResponse:
+    """Title and description in a form; also without JavaScript."""
+    found = items.item_page(actor_of(request), ref)
+    template = "viewer/_edit.html" if is_fragment(request) else "viewer/edit.html"
+    context = {"nav": "board", "page": found, "item": found.item, "description": found.item["description"]}
+    return show(request, template, context)
+
+
+@page("POST")
+def set_field(request: HttpRequest, ref: str) -> HttpResponse:
+    name, value = request.POST.get("field", ""), request.POST.get("value", "").replace("\r\n", "\n")
+    etag = request.POST.get("etag") or None
+    uri = build(items.collection_of(ref), ref, name)
+    try:
+        answer = writing.write(actor_of(request), uri, {"type": "set", "value": _typed(name, value)}, etag)
+    except Conflict:
+        if wants_json(request):
+            raise
+        return _clash(request, ref, name, value, etag or "")
+    return JsonResponse(answer) if wants_json(request) else _done(request, ref)
+
+
+def _typed(name: str, value: str) -> Any:
+    declared = FIELDS["task"].get(name)
+    is_text = declared is not None and declared.shape == "text"
+    return value if is_text or value else None
+
+
+def _clash(request: HttpRequest, ref: str, name: str, value: str, etag: str) -> HttpResponse:
+    clash = items.clash(actor_of(request), ref, name, value, etag)
+    template = "viewer/_clash.html" if is_fragment(request) else "viewer/clash.html"
+    response = show(request, template, {"clash": clash, "ref": ref, "nav": "board"}, status=409)
+    response["HX-Retarget"], response["HX-Reswap"] = "#dialog .dialog-body", "innerHTML"
+    return response
+
+
+def _done(request: HttpRequest, ref: str) -> HttpResponse:
+    return _item(request, ref) if is_fragment(request) else redirect("viewer:item", ref)
+
+
+@page("POST")
+def edit_list(request: HttpRequest, ref: str) -> HttpResponse:
+    """One entry more or less in a list."""
+    name, value, index = (request.POST.get(part, "") for part in ("field", "value", "index"))
+    if name not in LISTS:
+        raise ValidationFailed(f"{name!r} is not a list.", field="field", allowed_values=list(LISTS))
+    entry: Any = {"url": value, "title": request.POST.get("title", "")} if name == "references" else value.strip()
+    appended = {"type": "array_append", "value": entry}
+    operation = {"type": "array_remove", "index": int(index)} if index.isdigit() else appended
+    etag = request.POST.get("etag") if index else None
+    writing.write(actor_of(request), build(items.collection_of(ref), ref, name), operation, etag or None)
+    return _done(request, ref)
+
+
+@page("POST")
+def tick(request: HttpRequest, ref: str) -> HttpResponse:
+    line, label = request.POST.get("line", ""), request.POST.get("label", "")
+    checked = request.POST.get("checked") == "true"
+    uri = build(items.collection_of(ref), ref)
+    checklists.tick(actor_of(request), uri, int(line) if line.isdigit() else -1, label, checked=checked)
+    return _done(request, ref)
+
+
+@page("POST")
+def comment(request: HttpRequest, ref: str) -> HttpResponse:
+    body = request.POST.get("body", "").replace("\r\n", "\n")
+    writing.add_comment(actor_of(request), build(items.collection_of(ref), ref), body)
+    return _done(request, ref)
+
+
+@page("POST")
+def restore(request: HttpRequest, ref: str) -> HttpResponse:
+    version = request.POST.get("version", "")
+    operation = {"type": "restore", "version": int(version) if version.isdigit() else version}
+    writing.write(actor_of(request), build(items.collection_of(ref), ref), operation)
+    return _done(request, ref)
+
+
+@page("POST")
+def archive(request: HttpRequest, ref: str) -> HttpResponse:
+    uri = build(items.collection_of(ref), ref)
+    change = writing.unarchive if request.POST.get("back") else writing.archive
+    change(actor_of(request), uri)
+    return _done(request, ref)
+
+
+@page("POST")
+def convert(request: HttpRequest, ref: str) -> HttpResponse:
+    """Links to files of one machine become addresses that work everywhere, where there is one."""
+    converted = converting.convert_description(actor_of(request), build(items.collection_of(ref), ref))
+    return _item(request, ref, converted=converted) if is_fragment(request) else redirect("viewer:item", ref)
+
+
+@page("GET", "HEAD", "POST")
+def create(request: HttpRequest) -> HttpResponse:
+    if request.method != "POST":
+        return _create_form(request)
+    values = {name: request.POST.get(name, "") for name in ("title", "description", "status", "priority")}
+    optional = {name: request.POST[name] for name in ("epic_id", "assignee", "due_date") if request.POST.get(name)}
+    labels = [label.strip() for label in request.POST.get("labels", "").split(",") if label.strip()]
+    kind = "epic" if request.POST.get("kind") == "epic" else "task"
+    if kind == "epic":
+        optional.pop("epic_id", None)
+    given = {name: value.replace("\r\n", "\n") for name, value in values.items() if value}
+    made = writing.create_item(actor_of(request), kind, {**given, **optional, "labels": labels})
+    return JsonResponse({"ref": made.ref}) if wants_json(request) else redirect("viewer:item", made.ref)
+
+
+def _create_form(request: HttpRequest) -> HttpResponse:
+    template = "viewer/_create.html" if is_fragment(request) else "viewer/create.html"
+    preset = {name: request.GET.get(name, "") for name in ("status", "epic_id")}
+    return show(request, template, {"nav": "board", "values": preset, **_offered(request)})
+
+
+@page()
+def epics(request: HttpRequest) -> HttpResponse:
+    return show(request, "viewer/epics.html", {"nav": "epics", "epics": items.epics(request.user)})

@@ -1,0 +1,190 @@
+"""Any address beside what one reads: a file, a folder, a part of a task; rendered, highlighted, shown or offered."""
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.safestring import SafeString, mark_safe
+
+from backlog_site.viewer.highlighting import highlight
+from backlog_site.viewer.items import item_context
+from backlog_site.viewer.markdown import render as markdown
+from backlog_site.viewer.shell import actor_of, is_fragment, page, show
+from resources_app import converting, uris
+from resources_app.errors import BacklogError, InvalidUri
+from resources_app.readers.reading import Reading
+from resources_app.readers.viewer import viewer_json
+from resources_app.reading import read
+from resources_app.targets import AREAS
+from search_app.mentions import mentioned_in
+
+PICTURES = {"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/svg+xml"}
+MAX_SHOWN = 2_000_000
+# What is handed out as it is may be anything: it runs nothing, asks nothing and is nobody's page.
+RAW_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'"
+_ITEM = re.compile(r"mcp://backlog/(?:tasks|epics|archive)/((?:TASK|EPIC)-\d{4,})")
+
+
+@dataclass
+class Opened:
+    uri: str
+    title: str
+    mime_type: str
+    size: int
+    version: int | None
+    path: str
+    # One of these says how it is shown.
+    html: SafeString | None = None
+    lines: list[SafeString] = field(default_factory=list)
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    kind: str = "file"
+    facts: dict[str, Any] = field(default_factory=dict)
+    raw_url: str = ""
+    portable: str = ""
+
+
+@page()
+def open_uri(request: HttpRequest) -> HttpResponse:
+    uri = request.GET.get("uri", "").strip()
+    if re.fullmatch(r"(?:TASK|EPIC)-\d{4,}", uri):
+        return redirect("viewer:item", uri)
+    if match := _ITEM.fullmatch(uri):
+        template = "viewer/_item.html" if is_fragment(request) else "viewer/item.html"
+        return show(request, template, item_context(request, match[1]))
+    try:
+        opened = _opened(read(actor_of(request), _without_fragment(uri)))
+    except BacklogError as error:
+        return _missing(request, uri, error)
+    if opened.kind == "asset":
+        template = "viewer/_asset.html" if is_fragment(request) else "viewer/asset.html"
+        context = {"asset": opened.facts, "client_id": uris.parse(opened.uri).authority}
+        return show(
+            request,
+            template,
+            {"nav": "ib", "uri": uri, "mentions": mentioned_in(request.user, opened.facts["id"]), **context},
+        )
+    template = "viewer/_resource.html" if is_fragment(request) else "viewer/resource.html"
+    mentions = mentioned_in(request.user, PurePosixPath(opened.path).name, besides=opened.uri)
+    return show(request, template, {"nav": "resources", "opened": opened, "uri": uri, "mentions": mentions})
+
+
+@page()
+def raw(request: HttpRequest) -> HttpResponse:
+    """The bytes. Pictures may be shown inside our pages; everything else is a download."""
+    reading = read(actor_of(request), request.GET.get("uri", ""))
+    contents = reading.contents
+    body = (
+        contents
+        if isinstance(contents, bytes)
+        else (contents if isinstance(contents, str) else json.dumps(contents)).encode()
+    )
+    is_picture = reading.mime_type in PICTURES and "download" not in request.GET
+    name = quote(PurePosixPath(uris.parse(reading.uri).path).name)
+    return HttpResponse(
+        body,
+        content_type=reading.mime_type if is_picture else "application/octet-stream",
+        headers={
+            "Content-Security-Policy": RAW_POLICY,
+            "X-Content-Type-Options": "nosniff",
+            "Content-Disposition": "inline" if is_picture else f"attachment; filename*=UTF-8''{name}",
+        },
+    )
+
+
+@page()
+def files(request: HttpRequest, path: str = "resources") -> HttpResponse:
+    """The tree of files, a folder at a time."""
+    reading = read(actor_of(request), _with_query(request, uris.build_path(path.strip("/"))))
+    if not _is_folder(reading):
+        return redirect("/open/?uri=" + quote(reading.uri, safe=""))
+    parts = path.strip("/").split("/")
+    crumbs = [(part, "/".join(parts[: place + 1])) for place, part in enumerate(parts)]
+    context = {
+        "nav": "resources",
+        "crumbs": crumbs,
+        "folder": reading.contents,
+        "uri": uris.build_path(path.strip("/")),
+    }
+    return show(request, "viewer/files.html", context)
+
+
+def _with_query(request: HttpRequest, uri: str) -> str:
+    cursor = request.GET.get("cursor")
+    return f"{uri}?limit=200" + (f"&cursor={quote(cursor, safe='')}" if cursor else "")
+
+
+def _without_fragment(uri: str) -> str:
+    """`#L10-L20` is for the page."""
+    return uri.partition("#")[0]
+
+
+def _opened(reading: Reading) -> Opened:
+    shown = viewer_json(reading) if not isinstance(reading.contents, bytes) else {}
+    opened = Opened(
+        uri=reading.uri,
+        title=_title(reading, shown),
+        mime_type=reading.mime_type,
+        size=reading.size,
+        version=reading.version,
+        path=uris.parse(reading.uri).path,
+        facts=shown.get("frontmatter", {}),
+        raw_url="/raw/?uri=" + quote(reading.uri, safe=""),
+    )
+    if reading.uri.startswith("file://"):
+        opened.portable = converting.portable(reading.uri)[0] or ""
+    _fill(opened, reading, shown)
+    return opened
+
+
+def _fill(opened: Opened, reading: Reading, shown: dict[str, Any]) -> None:
+    contents = reading.contents
+    if _is_folder(reading):
+        opened.kind, opened.entries = "folder", contents["results"]
+    elif reading.uri.startswith("ib://") and contents.get("type") == "resource":
+        opened.kind, opened.facts = "asset", contents
+    elif reading.uri.startswith("ib://"):
+        opened.kind, opened.entries = "folder", _shelf(contents)
+        opened.title = str(contents.get("name") or opened.title)
+    elif reading.mime_type in PICTURES:
+        opened.kind = "picture"
+    elif isinstance(contents, bytes) or reading.size > MAX_SHOWN:
+        opened.kind = "binary"
+    elif reading.mime_type == "text/markdown":
+        opened.html = markdown(shown["content"])
+    else:
+        name = PurePosixPath(opened.path).name if isinstance(contents, str) else "answer.json"
+        marked = highlight(shown["content"], filename=name)
+        opened.lines = [mark_safe(line) for line in marked.rstrip("\n").split("\n")]  # noqa: S308  escaped or marked by Pygments
+
+
+def _shelf(contents: dict[str, Any]) -> list[dict[str, Any]]:
+    """A folder of IntelligenceBank, or the assets in it."""
+    folders = [{**one, "type": "folder", "title": one["name"]} for one in contents.get("subfolders", ())]
+    return folders + [{**one, "type": "asset", "title": one["name"]} for one in contents.get("results", ())]
+
+
+def _title(reading: Reading, shown: dict[str, Any]) -> str:
+    title = shown.get("frontmatter", {}).get("title")
+    if not title and reading.mime_type == "text/markdown":
+        heading = re.search(r"^# (.+)$", shown["content"], re.MULTILINE)
+        return "" if heading else PurePosixPath(uris.parse(reading.uri).path).name
+    return str(title or PurePosixPath(uris.parse(reading.uri).path).name)
+
+
+def _is_folder(reading: Reading) -> bool:
+    """A file is a text or bytes, also when it is JSON."""
+    uri = uris.parse(reading.uri)
+    return isinstance(reading.contents, dict) and uri.scheme == "mcp" and uri.segments[0] in AREAS
+
+
+def _missing(request: HttpRequest, uri: str, error: BacklogError) -> HttpResponse:
+    template = "viewer/_missing.html" if is_fragment(request) else "viewer/missing.html"
+    name = PurePosixPath(uri.partition("?")[0]).name
+    is_local = uri.startswith("file://") and not isinstance(error, InvalidUri)
+    context = {"nav": "resources", "uri": uri, "error": error, "name": name, "is_local": is_local}
+    return show(request, template, context, status=error.status)

@@ -1,0 +1,83 @@
+"""Desk, activity, insights, background work: the pages that look at all of it."""
+
+import json
+
+from django.http import HttpRequest, HttpResponse
+
+from backlog_site.viewer import charts
+from backlog_site.viewer.shell import actor_of, is_fragment, page, person_of, show
+from resources_app.errors import ValidationFailed
+from resources_app.pages import activity, desk, insights
+from resources_app.pages.people import team
+from resources_app.reading import read
+from resources_app.running import start
+
+SOURCES = {"": "Everybody", "people": "People", "agents": "Agents"}
+
+
+@page()
+def my_desk(request: HttpRequest) -> HttpResponse:
+    user = person_of(request)
+    by_agents = activity.deeds(user, source="agents", limit=12).rows
+    context = {"nav": "desk", "matters": desk.matters(user), "next_up": desk.next_up(user), "by_agents": by_agents}
+    return show(request, "viewer/desk.html", context)
+
+
+@page()
+def happened(request: HttpRequest) -> HttpResponse:
+    before, source, author = (request.GET.get(name, "") for name in ("before", "source", "author"))
+    found = activity.deeds(request.user, before=int(before) if before.isdigit() else None, source=source, author=author)
+    context = {
+        "nav": "activity",
+        "days": activity.by_day(found.rows),
+        "older": found.older,
+        "as_journal": request.GET.get("view") == "journal",
+        "sources": SOURCES,
+        "source": source,
+        "author": author,
+        "people": team(),
+    }
+    return show(request, "viewer/_days.html" if is_fragment(request) else "viewer/activity.html", context)
+
+
+@page()
+def flow(request: HttpRequest) -> HttpResponse:
+    length = request.GET.get("days", "60")
+    if length not in {str(known) for known in insights.RANGES}:
+        raise ValidationFailed("days must be 30, 60 or 90.", field="days", value=length, allowed_values=insights.RANGES)
+    found = insights.flow(request.user, int(length))
+    standing = [(name, name.replace("_", " ").capitalize(), values) for name, values in found.standing.items()]
+    context = {
+        "nav": "insights",
+        "flow": found,
+        "ranges": insights.RANGES,
+        "length": int(length),
+        "standing": charts.stacked(found.days, standing, f"Cumulative flow, last {length} days"),
+        "burn_up": charts.lines(
+            found.days, [("scope", "Scope", found.scope), ("done", "Done", found.done)], f"Burn-up, last {length} days"
+        ),
+        "throughput": charts.columns(
+            found.days, found.finished, found.finished_by_agents, f"Tasks finished a day, last {length} days"
+        ),
+        "rows": list(zip(found.days, found.scope, found.done, found.finished, strict=True))[::-7],
+    }
+    return show(request, "viewer/insights.html", context)
+
+
+@page("GET", "HEAD", "POST")
+def jobs(request: HttpRequest) -> HttpResponse:
+    actor = actor_of(request)
+    if request.method == "POST":
+        start(actor, request.POST.get("kind", ""), request.POST.get("again", ""))
+    rows = read(actor, "workflow://workflows").contents["results"][:50]
+    shown = [{**job, "progress_text": _progress(job["progress"])} for job in rows]
+    template = "viewer/_jobs.html" if is_fragment(request) else "viewer/jobs.html"
+    return show(request, template, {"nav": "sync", "jobs": shown, "may_run": actor.is_admin})
+
+
+def _progress(progress: dict[str, object]) -> str:
+    if not progress:
+        return ""
+    if progress.get("total"):
+        return f"{progress.get('done')} of {progress['total']} {progress.get('note', '')}".strip()
+    return str(progress.get("note") or progress.get("done") or json.dumps(progress))

@@ -1,0 +1,120 @@
+"""What every page has in common: who may see it, what stands around it, and how a refusal looks."""
+
+import json
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, cast
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.utils.cache import patch_cache_control
+from django.utils.http import urlencode
+
+from backlog_site.api.actors import signed_in_actor
+from backlog_site.api.errors import translate
+from resources_app import subscriptions
+from resources_app.access import Actor, is_admin, may_read, may_write
+from resources_app.errors import BacklogError, InvalidOperation
+from resources_app.pages import boards
+
+View = Callable[..., HttpResponse]
+THEMES = ("light", "dark")
+
+
+def page(*methods: str) -> Callable[[View], View]:
+    """For people who have signed in and have a role. What the domain refuses is shown, not thrown."""
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+            response = _answer(view, request, methods or ("GET", "HEAD"), *args, **kwargs)
+            patch_cache_control(response, private=True, no_cache=True)
+            response.headers.setdefault("Vary", "Cookie, HX-Request")
+            return response
+
+        return answer
+
+    return decorate
+
+
+def _answer(view: View, request: HttpRequest, methods: tuple[str, ...], *args: Any, **kwargs: Any) -> HttpResponse:
+    if not request.user.is_authenticated:
+        return _to_login(request)
+    try:
+        if request.method not in methods:
+            raise InvalidOperation(f"{request.method} is not for this address.", allowed=list(methods))
+        if not may_read(request.user):
+            return show(request, "viewer/no_role.html", {}, status=403)
+        return view(request, *args, **kwargs)
+    except BacklogError as error:
+        return refusal(request, error)
+    except (OperationalError, InterfaceError) as error:
+        return refusal(request, translate(error))
+
+
+def _to_login(request: HttpRequest) -> HttpResponse:
+    """A fragment cannot show the login page: the whole browser goes there."""
+    target = f"{settings.LOGIN_URL}?{urlencode({'next': request.get_full_path()})}"
+    if is_fragment(request):
+        return HttpResponse(status=204, headers={"HX-Redirect": settings.LOGIN_URL})
+    return redirect(target)
+
+
+def is_fragment(request: HttpRequest) -> bool:
+    return request.headers.get("HX-Request") == "true"
+
+
+def wants_json(request: HttpRequest) -> bool:
+    return "application/json" in request.headers.get("Accept", "")
+
+
+def theme_of(request: HttpRequest) -> str:
+    """Light or dark as chosen here; otherwise as the system has it."""
+    theme = request.COOKIES.get("theme", "")
+    return theme if theme in THEMES else ""
+
+
+def actor_of(request: HttpRequest) -> Actor:
+    return signed_in_actor(request, "web")
+
+
+def person_of(request: HttpRequest) -> User:
+    """Behind `page`, where nobody is anonymous."""
+    return cast(User, request.user)
+
+
+def show(request: HttpRequest, template: str, context: dict[str, Any], status: int = 200) -> HttpResponse:
+    """A fragment is the template alone; a page has the shell around it."""
+    around = {} if is_fragment(request) else _around(request)
+    return render(request, template, {**around, **context, "may_write": may_write(request.user)}, status=status)
+
+
+def refusal(request: HttpRequest, error: BacklogError) -> HttpResponse:
+    if wants_json(request):
+        return JsonResponse({"error": error.as_json()}, status=error.status)
+    template = "viewer/_refusal.html" if is_fragment(request) else "viewer/refusal.html"
+    response = show(request, template, {"error": error}, status=error.status)
+    if is_fragment(request) and request.method == "POST":
+        # What the reader has before them stays; the browser tells why nothing happened.
+        told = {"message": error.message, "suggestion": error.suggestion}
+        response["HX-Reswap"], response["HX-Trigger"] = "none", json.dumps({"refused": told})
+    return response
+
+
+def pairs_of(query: QueryDict, *known: str) -> list[tuple[str, str]]:
+    """Those of the parameters that filter, as the collection language has them. A field left empty filters nothing."""
+    pairs = [(name, value) for name, values in query.lists() for value in values if name in known and value]
+    return [(name, "" if value == "none" and name in {"assignee", "epic_id"} else value) for name, value in pairs]
+
+
+def _around(request: HttpRequest) -> dict[str, Any]:
+    return {
+        "theme": theme_of(request),
+        "open_count": boards.open_count(request.user) if request.user.is_authenticated else 0,
+        "is_admin": is_admin(request.user),
+        # Where the feed of changes stood before the page was made: what comes after it is told by the stream.
+        "position": subscriptions.end_of_feed(),
+    }

@@ -1,0 +1,247 @@
+// Board and list: moves by pointer, menu and keys, filters in the URL, many at once; and what others write, as it happens.
+import { $, $$, announce, isWriting, keys, mayWrite, me, openItems, openPane, pane, say, send } from './app.js';
+
+const board = $('#board'), menu = $('#menu'), layout = board?.dataset.layout;
+const STATUSES = { open: 'Open', in_progress: 'In progress', blocked: 'Blocked', done: 'Done', cancelled: 'Cancelled' };
+const column = key => board && $$('.col', board).find(col => col.dataset.col === key);
+const keyOf = card => board.dataset.group === 'status' ? card.dataset.s : board.dataset.group === 'none' ? '' : card.dataset.g || '';
+const count = (key, by) => { const n = column(key) && $('.n', column(key)); if (n) n.textContent = +n.textContent + by; };
+
+/* moves: shown at once, put back when refused, undone by Z */
+function place(card, status) {
+  const grouped = board?.dataset.group === 'status', before = card.dataset.s, icon = $('.mv', card);
+  if (grouped) { count(before, -1); count(status, 1); column(status) && $('ol', column(status)).prepend(card); }
+  card.dataset.s = status;
+  icon.className = `mv s-${status}`;
+  icon.ariaLabel = `Status of ${card.id}: ${STATUSES[status]}`;
+  $('use', icon).setAttribute('href', `${document.body.dataset.icons}#${status}`);
+}
+export async function move(ref, status, { undone = false } = {}) {
+  const card = document.getElementById(ref);
+  if (!card || !mayWrite || card.dataset.s === status) return;
+  const old = card.dataset.s, from = card.parentElement, next = card.nextElementSibling, focused = card.contains(document.activeElement);
+  place(card, status);
+  if (focused) $('a.t', card).focus({ preventScroll: false });
+  const answer = await send(`/t/${ref}/set/`, { field: 'status', value: status, etag: card.dataset.e }).catch(() => null);
+  const told = await answer?.json().catch(() => null);
+  if (!answer?.ok) {
+    place(card, old); from.insertBefore(card, next?.parentElement === from ? next : null);
+    if (focused) $('a.t', card).focus();
+    say(`${ref} was put back. ${told?.error?.code === 'conflict' ? 'Somebody else moved it meanwhile.' : told?.error?.message || 'The server does not answer.'}`);
+    queue(ref); return;
+  }
+  card.dataset.e = told.etag; card.dataset.v = told.version;
+  announce(`${ref} moved to ${STATUSES[status]}`);
+  say(`${ref} → ${STATUSES[status]}`, undone ? null : () => move(ref, old, { undone: true }));
+}
+
+/* the status menu */
+let menuCard = null;
+menu.innerHTML = Object.entries(STATUSES).map(([value, word], i) => `<button value="${value}" role="menuitem"><svg class="i s-${value}" aria-hidden="true"><use href="${document.body.dataset.icons}#${value}"/></svg>${word}<kbd>${i + 1}</kbd></button>`).join('');
+function openMenu(card) {
+  if (!mayWrite) return;
+  menuCard = card;
+  const at = $('.mv', card).getBoundingClientRect();
+  menu.style.left = Math.min(at.left, innerWidth - 200) + 'px'; menu.style.top = Math.min(at.bottom + 4, innerHeight - 180) + 'px';
+  menu.showPopover(); $(`button[value=${card.dataset.s}]`, menu).focus();
+}
+menu.addEventListener('click', e => { const choice = e.target.closest('button'); if (!choice) return; menu.hidePopover(); $('a.t', menuCard).focus(); move(menuCard.id, choice.value); });
+menu.addEventListener('keydown', e => {
+  const all = $$('button', menu), at = all.indexOf(document.activeElement);
+  if (e.key === 'ArrowDown') all[(at + 1) % all.length].focus(); else if (e.key === 'ArrowUp') all.at(at - 1).focus();
+  else if (/^[1-5]$/.test(e.key)) all[e.key - 1].click();
+  else if (e.key === 'Escape') { menu.hidePopover(); $('a.t', menuCard).focus(); } else return;
+  e.preventDefault(); e.stopPropagation();
+});
+
+if (board) {
+  board.addEventListener('click', e => { const button = e.target.closest('.mv'); if (button) { e.stopPropagation(); openMenu(button.closest('.card')); } });
+  let dragged = null;
+  board.addEventListener('dragstart', e => { dragged = mayWrite ? e.target.closest('.card') : null; if (!dragged) return e.preventDefault(); dragged.classList.add('drag'); e.dataTransfer.setData('text/plain', `mcp://backlog/tasks/${dragged.id}`); });
+  board.addEventListener('dragover', e => { const over = e.target.closest('.col'); if (!over || !dragged || board.dataset.group !== 'status') return; e.preventDefault(); $$('.over').forEach(col => col !== over && col.classList.remove('over')); over.classList.add('over'); });
+  board.addEventListener('drop', e => { const over = e.target.closest('.col'); if (over && dragged) { e.preventDefault(); move(dragged.id, over.dataset.col); } });
+  board.addEventListener('dragend', () => { dragged?.classList.remove('drag'); dragged = null; $$('.over').forEach(col => col.classList.remove('over')); });
+}
+
+/* filters live in the URL; Back goes back through them */
+const filters = $('[data-filters]');
+async function refill(url) {
+  const answer = await fetch(url, { headers: { 'HX-Request': 'true' } });
+  if (!answer.ok) return say('These filters cannot be used together.');
+  board.innerHTML = await answer.text();
+  $('#total', filters).textContent = $('.total', board).textContent; $('.total', board).remove();
+  board.dataset.group = layout === 'list' ? new URL(url, location).searchParams.get('group') || 'status' : 'status';
+  htmx.process(board); prepare();
+}
+if (filters) {
+  let timer;
+  $('.total', board)?.remove();
+  const apply = () => {
+    const here = new URL(location);
+    for (const { name } of filters.elements) if (name) here.searchParams.delete(name);
+    for (const [name, value] of new FormData(filters)) if (value && !(name === 'group' && value === 'status')) here.searchParams.set(name, value);
+    if (here.href === location.href) return;
+    history.pushState(history.state, '', here); refill(here);
+  };
+  filters.addEventListener('input', () => { clearTimeout(timer); timer = setTimeout(apply, 200); });
+  filters.addEventListener('submit', e => { e.preventDefault(); apply(); });
+  addEventListener('backlog:navigated', () => {
+    const wanted = new URL(location).searchParams;
+    for (const field of filters.elements) if (field.name) field.type === 'checkbox' ? field.checked = wanted.has(field.name) : field.value = wanted.get(field.name) || (field.name === 'group' ? 'status' : '');
+    refill(location.href);
+  });
+}
+
+/* keys */
+const current = () => document.activeElement?.closest?.('.card');
+const focusOn = card => { const link = card && $('a.t', card); if (!link) return; $$('.card a.t[tabindex="0"]').forEach(one => { one.tabIndex = -1; }); link.tabIndex = 0; link.focus(); };
+function go(dx, dy) {
+  const card = current(); if (!card) { focusOn($('.card', board || document)); return; }
+  if (dy) {
+    const all = layout === 'list' ? $$('.card', board) : $$('.card', card.parentElement);
+    focusOn(all[all.indexOf(card) + dy]);
+  } else {
+    const cols = $$('.col', board), row = $$('.card', card.parentElement).indexOf(card); let at = cols.indexOf(card.closest('.col')) + dx;
+    while (cols[at] && !$('.card', cols[at])) at += dx;
+    const there = cols[at] ? $$('.card', cols[at]) : []; focusOn(there[Math.min(row, there.length - 1)]);
+  }
+  follow();
+}
+let following;
+function follow() { const card = current(); if (pane.hidden || !card || innerWidth < 900) return; clearTimeout(following); following = setTimeout(async () => { await openPane(`/t/${card.id}/`, { push: false }); focusOn(document.getElementById(card.id)); }, 140); }
+function shift(by) { const card = current(), all = Object.keys(STATUSES); if (!card) return false; const to = all[all.indexOf(card.dataset.s) + by]; if (to) move(card.id, to); }
+const onCard = run => e => { const card = current(); if (!card) return false; run(card, e); };
+Object.assign(keys, {
+  j: () => go(0, 1), k: () => go(0, -1), h: () => go(-1, 0), l: () => go(1, 0),
+  ArrowDown: onCard(() => go(0, 1)), ArrowUp: onCard(() => go(0, -1)), ArrowRight: onCard(() => go(1, 0)), ArrowLeft: onCard(() => go(-1, 0)),
+  'Shift+ArrowRight': () => shift(1), 'Shift+ArrowLeft': () => shift(-1),
+  ' ': onCard(card => openPane(`/t/${card.id}/`)), s: onCard(openMenu), x: onCard(card => pick(card)),
+});
+
+/* the list: many at once, one batch, one undo */
+const bulk = $('#bulk');
+function pick(card, on = !('picked' in card.dataset)) {
+  if (!bulk) return;
+  if (on) card.dataset.picked = ''; else delete card.dataset.picked;
+  const box = $('.pick input', card); if (box) box.checked = on;
+  const all = $$('.card[data-picked]', board); bulk.hidden = !all.length; $('[data-n]', bulk).textContent = all.length;
+}
+function prepare() {
+  const first = board && $('.card a.t', board); if (first && !$('.card a.t[tabindex="0"]', board)) first.tabIndex = 0;
+  if (bulk) for (const card of $$('.card:not(:has(.pick))', board)) { const span = document.createElement('span'); span.className = 'pick'; span.innerHTML = `<input type="checkbox" tabindex="-1" aria-label="Select ${card.id}">`; card.prepend(span); }
+}
+let lastPicked = null;
+board?.addEventListener('click', e => {
+  const box = e.target.closest('.pick input'); if (!box) return;
+  const card = box.closest('.card'), all = $$('.card', board);
+  if (e.shiftKey && lastPicked) { const [from, to] = [all.indexOf(lastPicked), all.indexOf(card)].sort((a, b) => a - b); all.slice(from, to + 1).forEach(one => pick(one, box.checked)); } else pick(card, box.checked);
+  lastPicked = card;
+});
+bulk?.addEventListener('change', async e => {
+  const refs = $$('.card[data-picked]', board).map(card => card.id), field = e.target.name, value = e.target.value; e.target.value = '';
+  const answer = await send('/bulk/', { field, value, ids: refs }).catch(() => null), told = await answer?.json().catch(() => null);
+  if (!answer?.ok) return say(told?.error?.message || 'The server does not answer.');
+  const done = refs.length - told.failed;
+  say(`${done} of ${refs.length} changed`, async () => { const undone = await send('/undo/', { batch: told.batch }); say(undone.ok ? 'Undone' : 'Some of it was changed since'); refs.forEach(queue); });
+  refs.forEach(queue);
+});
+bulk?.addEventListener('click', e => { if (e.target.closest('[data-act=clear]')) $$('.card[data-picked]', board).forEach(card => pick(card, false)); });
+
+/* what changed elsewhere: named by notices, fetched together, at most one request at a time */
+const waiting = new Set(), writers = new Map(); let timer = 0, fetching = false, flushed = 0;
+export function queue(ref) { if (!board) return; waiting.add(ref); timer ||= setTimeout(flush, Math.max(150, flushed + 800 - Date.now())); }
+async function flush() {
+  timer = 0;
+  if (fetching) { timer = setTimeout(flush, 300); return; }
+  const refs = [...waiting].slice(0, 200); refs.forEach(ref => waiting.delete(ref));
+  if (!refs.length) return;
+  fetching = true; flushed = Date.now();
+  try {
+    const url = new URL('/cards/', location); url.search = location.search; url.searchParams.delete('open');
+    url.searchParams.set('ids', refs); url.searchParams.set('group', board.dataset.group);
+    const answer = await fetch(url, { headers: { 'HX-Request': 'true' } });
+    if (answer.ok) show(refs, new DOMParser().parseFromString(await answer.text(), 'text/html'));
+  } catch { refs.forEach(ref => waiting.add(ref)); } finally { fetching = false; }
+  if (waiting.size) timer ||= setTimeout(flush, 800);
+}
+function show(refs, page) {
+  for (const ref of refs) {
+    const fresh = page.getElementById(ref), old = document.getElementById(ref);
+    if (!fresh) { old?.remove(); continue; }
+    if (old && +old.dataset.v >= +fresh.dataset.v && old.dataset.e === fresh.dataset.e) continue;
+    const focused = old?.contains(document.activeElement), stays = old && keyOf(old) === keyOf(fresh);
+    if (old?.classList.contains('on')) fresh.classList.add('on');
+    if (stays) old.replaceWith(fresh); else { old?.remove(); const col = column(keyOf(fresh)); if (col) $('ol', col).prepend(fresh); }
+    fresh.classList.add('flash');
+    const who = writers.get(ref); writers.delete(ref);
+    if (who) { fresh.dataset.by = who; setTimeout(() => delete fresh.dataset.by, 5000); }
+    if (focused) $('a.t', fresh).focus({ preventScroll: true });
+  }
+  $('.empty', board)?.remove();
+  const counts = JSON.parse($('[data-counts]', page)?.dataset.counts || '{}');
+  let total = 0;
+  for (const [key, n] of Object.entries(counts)) { total += n; const at = column(key); if (at) $('.n', at).textContent = n; }
+  if (filters) $('#total', filters).textContent = `${total} task${total === 1 ? '' : 's'}`;
+  prepare();
+}
+addEventListener('backlog:changed', e => queue(e.detail.ref));
+
+/* the open task follows, unless its reader is writing */
+let refreshing = 0;
+function refresh(notice) {
+  for (const holder of openItems()) {
+    const item = $('.item', holder);
+    const concerns = notice.kind === 'comment' || (notice.id === item.dataset.ref && notice.version > +item.dataset.v);
+    if (!concerns) continue;
+    if (isWriting(holder)) { remark(holder, notice); continue; }
+    clearTimeout(refreshing);
+    refreshing = setTimeout(() => { if (!isWriting(holder)) htmx.ajax('GET', `/t/${item.dataset.ref}/`, { target: holder, swap: 'innerMorph', refreshes: item.dataset.ref }); }, 250);
+  }
+}
+function remark(holder, notice) {
+  if (notice.kind === 'comment' || $('.changed', holder)) return;
+  const note = Object.assign(document.createElement('p'), { className: 'notice changed', role: 'status' });
+  note.textContent = `Changed by ${notice.agent || notice.author || 'somebody'} meanwhile. Saving shows you both versions.`;
+  $('.phead', holder)?.after(note);
+}
+function told(notice) {
+  const lamp = $('.live'), who = notice.agent || notice.author;
+  lamp.title = `${who}: ${notice.id} ${notice.action}`;
+  if (notice.kind === 'task') { if (notice.agent || notice.author !== me) writers.set(notice.id, who); queue(notice.id); }
+  refresh(notice); countNew();
+}
+/* on the activity page: a count of what is new, not a list that jumps */
+let newer = 0;
+function countNew() { const link = $('.newer a'); if (link) { link.textContent = `${++newer} new`; link.parentElement.hidden = false; } }
+
+/* one connection for the whole browser: the tab that holds the lock listens and tells the others */
+const lamp = $('.live'), channel = new BroadcastChannel('backlog-live');
+let position = document.body.dataset.position || '';
+const light = on => { lamp.dataset.on = on; lamp.lastElementChild.textContent = on === '1' ? 'Live' : 'Reconnecting…'; };
+channel.onmessage = ({ data }) => {
+  if (data.notice) { position = data.notice.cursor; told(data.notice); }
+  if (data.on) light(data.on);
+  if (data.hello && leading) { channel.postMessage({ on: lamp.dataset.on }); }
+};
+let leading = false;
+function listen() {
+  leading = true;
+  const source = new EventSource('/api/v1/events/' + (position ? `?last_event_id=${position}` : ''));
+  source.onopen = () => { light('1'); channel.postMessage({ on: '1' }); };
+  source.onerror = () => {
+    light('0'); channel.postMessage({ on: '0' });
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => { source.close(); listen(); }, 5000);
+  };
+  source.onmessage = message => { const notice = JSON.parse(message.data); position = message.lastEventId; notice.cursor = position; channel.postMessage({ notice }); told(notice); };
+  return source;
+}
+if (navigator.locks) {
+  navigator.locks.request('backlog-live', () => new Promise(() => listen()));
+  channel.postMessage({ hello: 1 });
+} else {
+  // Without a secure context there are no locks: a tab listens while it is looked at.
+  let source = null;
+  const watch = () => { if (document.hidden) { source?.close(); source = null; } else source ??= listen(); };
+  document.addEventListener('visibilitychange', watch); watch();
+}
+prepare();

@@ -1,0 +1,14 @@
+// Inside the sandboxed frame: draws what it is given and tells how high it is.
+import mermaid from './vendor/mermaid-11.17.2/mermaid.esm.min.mjs';
+
+addEventListener('message', async ({ data }) => {
+  mermaid.initialize({ startOnLoad: false, securityLevel: 'strict', theme: data.dark ? 'dark' : 'neutral', fontFamily: 'inherit' });
+  try {
+    const { svg } = await mermaid.render('diagram', data.source);
+    document.documentElement.style.colorScheme = data.dark ? 'dark' : 'light';
+    document.body.style.margin = 0;
+    document.body.innerHTML = svg;
+    parent.postMessage({ height: Math.ceil(document.body.getBoundingClientRect().height) + 4 }, '*');
+  } catch (error) { parent.postMessage({ failed: String(error) }, '*'); }
+});
+parent.postMessage({ ready: 1 }, '*');

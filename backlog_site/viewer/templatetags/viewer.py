@@ -1,0 +1,158 @@
+"""What templates need beside Django's own: icons, initials, words."""
+
+import datetime
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote
+
+from django import template
+from django.contrib.humanize.templatetags.humanize import naturaltime
+from django.http import HttpRequest
+from django.templatetags.static import static
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from backlog_site.viewer import markdown as rendering
+from resources_app.pages.people import Somebody
+
+register = template.Library()
+
+STATUS_WORDS = {
+    "open": "Open",
+    "in_progress": "In progress",
+    "blocked": "Blocked",
+    "done": "Done",
+    "cancelled": "Cancelled",
+}
+PRIORITY_WORDS = {"none": "No priority", "low": "Low", "medium": "Medium", "high": "High", "urgent": "Urgent"}
+PRIORITY_NUMBERS = {name: number for number, name in enumerate(PRIORITY_WORDS)}
+_NICETY = re.compile(r", [^,]+(?= ago| from now)")
+FIELD_WORDS = {"epic_id": "Epic", "due_date": "Due", "depends_on": "Depends on", "blocked_reason": "Blocked because"}
+
+
+@register.simple_tag
+def icon(name: str, label: str = "") -> SafeString:
+    return _icon(name, label)
+
+
+@lru_cache(512)
+def _icon(name: str, label: str) -> SafeString:
+    sprite = static("viewer/icons.svg")
+    if label:
+        return format_html('<svg class="i" role="img" aria-label="{}"><use href="{}#{}"/></svg>', label, sprite, name)
+    return format_html('<svg class="i" aria-hidden="true"><use href="{}#{}"/></svg>', sprite, name)
+
+
+@register.filter
+def status_word(status: str) -> str:
+    return STATUS_WORDS.get(status, status)
+
+
+@register.filter
+def priority_word(priority: str) -> str:
+    return PRIORITY_WORDS.get(priority, priority)
+
+
+@register.filter
+def priority_icon(priority: str) -> str:
+    return f"p{PRIORITY_NUMBERS.get(priority, 0)}"
+
+
+@register.filter
+def field_word(name: str) -> str:
+    return FIELD_WORDS.get(name, name.replace("_", " ").capitalize())
+
+
+@register.filter
+def initials(name: str) -> str:
+    return Somebody(name, name).initials
+
+
+@register.filter
+def markdown(text: str) -> SafeString:
+    return rendering.render(text)
+
+
+@register.filter
+def key(mapping: Mapping[str, Any], name: str) -> Any:
+    return mapping.get(name, "")
+
+
+@register.filter
+def link_to(url: str) -> str:
+    """Where a reference leads: our own schemes open here, the rest is a link like any other."""
+    return rendering.destination(url)
+
+
+@register.filter
+def open_link(uri: str) -> str:
+    return "/open/?uri=" + quote(uri, safe="")
+
+
+@register.simple_tag(takes_context=True)
+def query(context: Mapping[str, Any], **changed: Any) -> str:
+    """The query string of this page with some parameters set; an empty value takes one away."""
+    request: HttpRequest = context["request"]
+    pairs = request.GET.copy()
+    for name, value in changed.items():
+        if value in ("", None):
+            pairs.pop(name, None)
+        else:
+            pairs[name] = str(value)
+    return "?" + pairs.urlencode()
+
+
+@register.filter
+def ago(moment: str | datetime.datetime) -> SafeString:
+    """`3 hours ago`, not `3 hours, 12 minutes ago`; the exact time is in the element and under the pointer."""
+    at = datetime.datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        at.isoformat(),
+        f"{at:%Y-%m-%d %H:%M} UTC",
+        _NICETY.sub("", str(naturaltime(at))),
+    )
+
+
+@register.filter
+def diff_class(line: str) -> str:
+    return {"+": "ins", "-": "del", "@": "hunk"}.get(line[:1], "")
+
+
+@register.filter
+def readable(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+@register.filter
+def as_date(day: str | None) -> str:
+    return f"{datetime.date.fromisoformat(day):%-d %b %Y}" if day else ""
+
+
+@register.filter
+def device(agent: str) -> str:
+    """`Firefox on Linux`: enough to recognise one's own."""
+    browsers = (
+        ("Edg/", "Edge"),
+        ("OPR/", "Opera"),
+        ("Firefox/", "Firefox"),
+        ("Chrome/", "Chrome"),
+        ("Safari/", "Safari"),
+    )
+    systems = (
+        ("Android", "Android"),
+        ("iPhone", "iPhone"),
+        ("Windows", "Windows"),
+        ("Mac OS", "macOS"),
+        ("Linux", "Linux"),
+    )
+    browser = next((name for mark, name in browsers if mark in agent), "A program")
+    system = next((name for mark, name in systems if mark in agent), "")
+    return f"{browser} on {system}" if system else browser
+
+
+@register.filter
+def tail(path: str) -> str:
+    return path.rpartition("/")[2]

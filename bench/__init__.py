@@ -1,0 +1,1 @@
+"""`make bench`: what a request costs over real HTTP, at 1,000 to 100,000 tasks, on SQLite and PostgreSQL."""

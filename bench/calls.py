@@ -1,0 +1,40 @@
+"""One request, sent and checked."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+
+class BenchFailed(Exception):
+    """The run cannot go on; the text says why."""
+
+
+@dataclass(frozen=True)
+class Call:
+    path: str
+    body: Any = None
+    method: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def verb(self) -> str:
+        return self.method or ("GET" if self.body is None else "POST")
+
+    def request(self, client: httpx.Client) -> httpx.Request:
+        return client.build_request(self.verb, self.path, json=self.body, headers=self.headers)
+
+
+def ask(client: httpx.Client, call: Call) -> httpx.Response:
+    return checked(client.send(call.request(client)), call)
+
+
+def checked(answer: httpx.Response, call: Call) -> httpx.Response:
+    if not answer.is_success or (call.path == "/mcp" and _is_refusal(answer.json())):
+        raise BenchFailed(f"{call.verb} {call.path} answered {answer.status_code}: {answer.text[:500]}")
+    return answer
+
+
+def _is_refusal(message: dict[str, Any]) -> bool:
+    """Over MCP a request that failed is a success of HTTP."""
+    return "result" not in message or bool(message["result"].get("isError"))

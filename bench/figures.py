@@ -1,0 +1,129 @@
+"""The figures beside the rows: growth, the cost of a long history, throughput, start and memory."""
+
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from bench import texts
+from bench.calls import Call, ask
+from bench.mcp import listening
+from bench.measuring import Sample, Site, at_least_two, requests_per_s, take_turns
+from bench.picks import Picks
+from bench.rows import append_to, row_named, uri_of
+from bench.tokens import COUNTER
+
+MEGABYTE = 1_000_000
+REVISIONS = 1_000
+LARGE_APPENDS = 60
+THROUGHPUT_S = 10.0
+EVENTS = 100
+FLOOR = "floor_get"
+# What the worst of the databases stands for.
+_WORST: dict[str, Callable[[Iterable[float]], float]] = {
+    "append_1mb_ratio": max,
+    "cold_start_s": max,
+    "cold_start_cpu_s": max,
+    "rss_mb": max,
+    "tools_list_tokens": max,
+    "edit_token_ratio": min,
+    "requests_per_s": min,
+    "mcp_requests_per_s": min,
+    "event_p95_ms": max,
+    "reindex_docs_per_cpu_s": min,
+    "ib_rows_per_s": min,
+    "ib_sync_to_read_ratio": max,
+    "ib_calls": max,
+}
+
+
+def of_site(site: Site, share: float) -> dict[str, Any]:
+    return {
+        **append_1mb(site, at_least_two(REVISIONS * share), at_least_two(LARGE_APPENDS * share)),
+        "requests_per_s": round(requests_per_s(site, row_named("rest_get"), THROUGHPUT_S * share), 1),
+        "mcp_requests_per_s": round(requests_per_s(site, row_named("mcp_get"), THROUGHPUT_S * share), 1),
+        "event_p95_ms": round(event_latency(site, at_least_two(EVENTS * share)).p95_ms, 1),
+        "reindex_docs_per_cpu_s": site.filled.reindex_docs_per_cpu_s,
+        "cold_start_s": round(site.server.cold_start_s, 2),
+        "cold_start_cpu_s": round(site.server.cold_start_cpu_s, 2),
+        "rss_mb": round(site.server.rss_mb(), 1),
+        "tasks": site.tasks,
+    }
+
+
+def append_1mb(site: Site, revisions: int, count: int) -> dict[str, Any]:
+    """An append to a megabyte that has been appended to `revisions` times, against one to a megabyte just created."""
+    aged, fresh = (_create_large(site) for _ in range(2))
+    for _ in range(revisions):
+        ask(site.client, _append(aged))
+    old, new = take_turns([(site, partial(_append, aged)), (site, partial(_append, fresh))], count)
+    return {
+        "append_1mb_ratio": round(old.p50_ms / new.p50_ms, 2),
+        "append_1mb_cpu_ratio": round(old.cpu_ms / new.cpu_ms, 2),
+        "append_1mb_fresh_p50_ms": round(new.p50_ms, 2),
+        "append_1mb_revisions": revisions,
+    }
+
+
+def _create_large(site: Site) -> str:
+    body = {"title": "A very long description", "description": texts.markdown(1, MEGABYTE)}
+    return str(ask(site.client, Call("/api/v1/tasks/", body)).json()["id"])
+
+
+def _append(ref: str, _picks: Picks | None = None) -> Call:
+    return Call("/api/v1/write/", append_to(ref))
+
+
+def event_latency(site: Site, count: int) -> Sample:
+    """From sending a write to hearing of it on a stream that listens to the task."""
+    ref, sample = site.picks.ref(), Sample()
+    with site.server.client() as subscriber, listening(subscriber, uri_of(ref)) as methods:
+        for _ in range(count):
+            began = time.perf_counter()
+            ask(site.client, _append(ref))
+            next(methods)
+            sample.walls.append(time.perf_counter() - began)
+    return sample
+
+
+def gather(rows: list[dict[str, Any]], by_database: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Each figure as the worst of the databases, then as each has it."""
+    worst = {name: choose(own[name] for own in by_database.values()) for name, choose in _WORST.items()}
+    return {
+        "token_counter": COUNTER,
+        **worst,
+        "by_database": by_database,
+        "growth": growth(rows, by_database),
+        "floor_ratio": to_floor(rows, by_database),
+    }
+
+
+def growth(rows: list[dict[str, Any]], databases: Iterable[str]) -> dict[str, Any]:
+    """For each row the figure at the most tasks over the one at the fewest."""
+    return {database: {name: _ratios(*_ends(rows, database, name)) for name in _names(rows)} for database in databases}
+
+
+def to_floor(rows: list[dict[str, Any]], databases: Iterable[str]) -> dict[str, dict[str, float]]:
+    """The CPU time of each row over that of the bare view, at the most tasks."""
+    return {
+        database: {
+            name: _ratios(_ends(rows, database, FLOOR)[1], _ends(rows, database, name)[1])["cpu"]
+            for name in _names(rows)
+            if name != FLOOR
+        }
+        for database in databases
+    }
+
+
+def _names(rows: list[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(row["name"] for row in rows))
+
+
+def _ends(rows: list[dict[str, Any]], database: str, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    found = sorted((row for row in rows if (row["db"], row["name"]) == (database, name)), key=lambda row: row["tasks"])
+    return found[0], found[-1]
+
+
+def _ratios(low: dict[str, Any], high: dict[str, Any]) -> dict[str, float]:
+    """The server's clock has ticks of 10 ms: a very short run may show no CPU time at all."""
+    return {name: round(high[f"{name}_ms"] / (low[f"{name}_ms"] or 0.01), 2) for name in ("p50", "cpu")}

@@ -1,0 +1,22 @@
+"""`manage.py fill_bench TASKS`: makes the tables of an empty database, fills and indexes them, and prints a token."""
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management import BaseCommand, call_command
+
+from bench.filling import analyse, fill, index
+
+
+class Command(BaseCommand):
+    help = "Fills an empty database for the benchmark; prints a token and how fast the index was built."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("tasks", type=int)
+
+    def handle(self, *args: Any, tasks: int, **options: Any) -> None:
+        call_command("migrate", verbosity=0)
+        token, speed = fill(tasks), index()
+        analyse()
+        self.stdout.write(json.dumps({"token": token, "reindex_docs_per_cpu_s": speed}))

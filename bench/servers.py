@@ -1,0 +1,138 @@
+"""Databases and server processes of a run: all our own, on loopback, gone afterwards."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import psutil
+import psycopg
+
+from backlog_site.embedded import free_port, spawn, stop, throwaway_postgres, throwaway_valkey
+from bench.calls import BenchFailed
+
+ROOT = Path(__file__).resolve().parent.parent
+STARTED_WITHIN = 60.0
+Environment = dict[str, str]
+# From a number of tasks to the environment of a site that has an empty database of its own.
+Surroundings = Callable[[int], Environment]
+
+
+@dataclass(frozen=True)
+class Filled:
+    token: str
+    reindex_docs_per_cpu_s: float
+
+
+@dataclass(frozen=True)
+class Server:
+    process: psutil.Process
+    url: str
+    token: str
+    cold_start_s: float
+    cold_start_cpu_s: float
+
+    def cpu_s(self) -> float:
+        return cpu_s(self.process)
+
+    def rss_mb(self) -> float:
+        return float(self.process.memory_info().rss) / 1_000_000
+
+    def client(self) -> httpx.Client:
+        headers = {"Authorization": f"Bearer {self.token}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=120, trust_env=False)
+
+
+def cpu_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+@contextmanager
+def surroundings(database: str) -> Iterator[Surroundings]:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="backlog-bench-")))
+        valkey = stack.enter_context(throwaway_valkey())
+        postgres = stack.enter_context(throwaway_postgres()) if database == "postgres" else ""
+
+        def environment(tasks: int) -> Environment:
+            own = folder / str(tasks)
+            own.mkdir()
+            url = _create_database(postgres, f"bench_{tasks}") if postgres else ""
+            return _inherited() | {
+                "BACKLOG_DATA_DIR": str(own),
+                "DATABASE_URL": url,
+                "REDIS_URL": valkey,
+                "BACKLOG_LOG_FORMAT": "json",
+                "DJANGO_SETTINGS_MODULE": "bench.settings",
+            }
+
+        yield environment
+
+
+def _inherited() -> Environment:
+    """Settings of the caller's own site would be measured otherwise."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("BACKLOG_")}
+
+
+def _create_database(server: str, name: str) -> str:
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return f"{server.rpartition('/')[0]}/{name}"
+
+
+def fill(environment: Environment, tasks: int) -> Filled:
+    """In a process of its own, because Django knows one database per process."""
+    command = [sys.executable, "manage.py", "fill_bench", str(tasks)]
+    filled = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    if filled.returncode:
+        raise BenchFailed(f"Filling the database failed:\n{filled.stderr[-2000:]}")
+    return Filled(**json.loads(filled.stdout))
+
+
+@contextmanager
+def running_server(environment: Environment, token: str) -> Iterator[Server]:
+    """One web process as `make run` starts it; its cold start ends with the first task it shows."""
+    port = free_port()
+    log = Path(environment["BACKLOG_DATA_DIR"]) / "server.log"
+    with log.open("wb") as output:
+        began = time.perf_counter()
+        process = spawn(_command(port), output=output, environment=environment, folder=ROOT)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        _wait_for_first_answer(url, token, process, log)
+        ready = time.perf_counter() - began
+        web = psutil.Process(process.pid)
+        yield Server(web, url, token, ready, cpu_s(web))
+    finally:
+        stop(process)
+
+
+def _command(port: int) -> list[str]:
+    return [
+        *(sys.executable, "-m", "uvicorn", "backlog_site.asgi:application", "--port", str(port)),
+        *("--no-proxy-headers", "--no-access-log", "--no-server-header", "--log-level", "warning", "--lifespan", "on"),
+    ]
+
+
+def _wait_for_first_answer(url: str, token: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + STARTED_WITHIN
+    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, trust_env=False) as client:
+        while not _answers(client):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise BenchFailed(f"The server did not start:\n{log.read_text(errors='replace')[-2000:]}")
+            time.sleep(0.02)
+
+
+def _answers(client: httpx.Client) -> bool:
+    try:
+        return client.get("/api/v1/tasks/TASK-0002/").status_code == httpx.codes.OK
+    except httpx.TransportError:
+        return False

@@ -1,0 +1,14 @@
+"""The site's routes, and a bare view of one SELECT by primary key: the least that a request can cost here."""
+
+from django.http import HttpRequest, JsonResponse
+from django.urls import path
+
+from backlog_site.urls import urlpatterns as site_routes
+from resources_app.models import Task
+
+
+def floor(request: HttpRequest, number: int) -> JsonResponse:
+    return JsonResponse(Task.objects.filter(pk=number).values().get())
+
+
+urlpatterns = [*site_routes, path("floor/<int:number>/", floor)]

@@ -1,0 +1,1 @@
+"""The domain: what the backlog holds, how it is addressed, read and written."""

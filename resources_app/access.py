@@ -1,0 +1,76 @@
+"""Roles and actors: who somebody is in the backlog, and in whose name a write happens."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.utils import timezone
+
+Role = Literal["viewer", "contributor", "admin"]
+ROLES: tuple[Role, ...] = ("viewer", "contributor", "admin")
+Scope = Literal["read", "write", "admin"]
+
+Person = User | AnonymousUser
+# In the audit trail, for whoever acts in a browser.
+SESSION_CLIENT = "session"
+
+
+def groups_of(user: Person) -> dict[str, int]:
+    """Ids by name. Asked several times per request, fetched once per user object."""
+    groups: dict[str, int] | None = getattr(user, "_backlog_groups", None)
+    if groups is None:
+        groups = dict(user.groups.values_list("name", "pk")) if user.is_active and user.pk else {}
+        user._backlog_groups = groups  # type: ignore[union-attr]  # cached on the object on purpose
+    return groups
+
+
+def is_admin(user: Person) -> bool:
+    return user.is_active and (user.is_superuser or "admin" in groups_of(user))
+
+
+def may_write(user: Person) -> bool:
+    return is_admin(user) or "contributor" in groups_of(user)
+
+
+def may_read(user: Person) -> bool:
+    return may_write(user) or "viewer" in groups_of(user)
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Who writes, through which door, with which agent, and how far the credentials reach."""
+
+    user: Person
+    via: str
+    agent: str = ""
+    request_id: str = ""
+    scope: Scope = "admin"
+    # When it happened, if not now: imports and the demo tell of the past.
+    at: datetime | None = None
+    # For the audit trail: which token or OAuth client, and from which network address.
+    client: str = ""
+    address: str = ""
+
+    @property
+    def moment(self) -> datetime:
+        return self.at or timezone.now()
+
+    @property
+    def may_write(self) -> bool:
+        return self.scope != "read" and may_write(self.user)
+
+    @property
+    def is_admin(self) -> bool:
+        return self.scope == "admin" and is_admin(self.user)
+
+
+class _System(AnonymousUser):
+    """Scans and conversions see and write everything, and are nobody's account: their changes have no author."""
+
+    is_active = True  # type: ignore[assignment]  # the stubs know only the anonymous visitor
+    is_superuser = True  # type: ignore[assignment]
+
+
+def system_actor(via: str) -> Actor:
+    return Actor(_System(), via)

@@ -1,0 +1,159 @@
+"""A folder of backlog files: where what lies in it, and reading and writing there, never through a symbolic link."""
+
+import json
+import os
+import secrets
+import stat
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from resources_app.errors import ValidationFailed
+from resources_app.vocabulary import Kind
+
+ARCHIVE, COMMENTS, METADATA = "archive", "comments", "metadata"
+AREAS = ("resources", "artifacts")
+FOLDERS = {Kind.TASK: "tasks", Kind.EPIC: "epics"}
+OWN_FOLDERS = (*FOLDERS.values(), ARCHIVE, COMMENTS, METADATA, *AREAS)
+# More than the longest description takes in UTF-8; larger files are refused unread.
+MAX_ITEM_BYTES = 10_000_000
+MAX_FACTS_BYTES = 100_000_000
+
+
+@dataclass
+class Report:
+    """What an import or export did, and what people should look at."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    warnings: list[tuple[str, str]] = field(default_factory=list)
+    failures: list[tuple[str, str]] = field(default_factory=list)
+
+    def warn(self, path: str, *messages: str) -> None:
+        self.warnings += [(path, message) for message in messages]
+
+    def fail(self, path: str, message: str) -> None:
+        self.failures.append((path, message))
+
+
+def item_path(kind: str, ref: str, *, archived: bool) -> str:
+    return f"{ARCHIVE if archived else FOLDERS[Kind(kind)]}/{ref}.md"
+
+
+def comments_path(ref: str) -> str:
+    return f"{COMMENTS}/{ref}.jsonl"
+
+
+def metadata_path(path: str) -> str:
+    """Where the facts of a file lie that the file itself cannot say."""
+    return f"{METADATA}/{path}.json"
+
+
+class Tree:
+    """Paths are relative to the root and use slashes."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def files(self, folder: str, report: Report) -> Iterator[str]:
+        """Everything below the folder, in order. Links are named in the report and not followed."""
+        top = self.root / folder
+        if top.is_symlink():
+            report.fail(folder, "It is a symbolic link and was not followed.")
+            return
+        for place, folders, names in os.walk(top):
+            folders.sort()
+            links = [name for name in folders if (Path(place) / name).is_symlink()]
+            for name in sorted([*names, *links]):
+                path = (Path(place) / name).relative_to(self.root).as_posix()
+                if (Path(place) / name).is_symlink():
+                    report.fail(path, "It is a symbolic link and was not followed.")
+                elif not name.startswith("."):
+                    yield path
+
+    def top_files(self) -> list[str]:
+        """Files in the root itself."""
+        return sorted(entry.name for entry in os.scandir(self.root) if entry.is_file(follow_symlinks=False))
+
+    def read(self, path: str, max_bytes: int = MAX_ITEM_BYTES) -> bytes:
+        try:
+            descriptor = os.open(self.root / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError as error:
+            raise ValidationFailed(f"It cannot be read: {error.strerror}.") from error
+        with os.fdopen(descriptor, "rb") as file:
+            facts = os.fstat(descriptor)
+            if not stat.S_ISREG(facts.st_mode):
+                raise ValidationFailed("It is not a plain file.")
+            if facts.st_size > max_bytes:
+                raise ValidationFailed(f"It is {facts.st_size} bytes long, {max_bytes} at most.")
+            return file.read(max_bytes)
+
+    def read_text(self, path: str, max_bytes: int = MAX_ITEM_BYTES) -> str:
+        try:
+            return self.read(path, max_bytes).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ValidationFailed(f"It is not UTF-8 text (byte {error.start}).") from error
+
+    def read_facts_beside(self, path: str) -> dict[str, Any]:
+        """What metadata/ says about a file."""
+        place = metadata_path(path)
+        if not self.has(place):
+            return {}
+        try:
+            facts = json.loads(self.read_text(place, MAX_FACTS_BYTES))
+        except (ValueError, RecursionError) as error:
+            raise ValidationFailed(f"{place} is not JSON: {error}") from error
+        if not isinstance(facts, dict):
+            raise ValidationFailed(f"{place} is not a JSON object.")
+        return facts
+
+    def has(self, path: str) -> bool:
+        return os.path.lexists(self.root / path)
+
+    def write(self, path: str, content: bytes) -> bool:
+        """Whole or not at all; a file that has this content already is left alone."""
+        place = self.root / path
+        self._refuse_linked_folders(place)
+        if self._holds(place, content):
+            return False
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            _write_beside(place, content)
+        except OSError as error:
+            raise ValidationFailed(f"It cannot be written: {error.strerror}.") from error
+        return True
+
+    def remove(self, path: str) -> bool:
+        """The file, and the folders that are empty without it."""
+        place = self.root / path
+        self._refuse_linked_folders(place)
+        if not place.is_symlink() and not place.is_file():
+            return False
+        place.unlink()
+        for folder in place.parents:
+            if folder == self.root or any(folder.iterdir()):
+                break
+            folder.rmdir()
+        return True
+
+    def _refuse_linked_folders(self, place: Path) -> None:
+        for folder in place.parents:
+            if folder == self.root:
+                return
+            if folder.is_symlink():
+                raise ValidationFailed(f"{folder.name} is a symbolic link; nothing is written through it.")
+
+    def _holds(self, place: Path, content: bytes) -> bool:
+        if place.is_symlink() or not place.is_file() or place.stat().st_size != len(content):
+            return False
+        return place.read_bytes() == content
+
+
+def _write_beside(place: Path, content: bytes) -> None:
+    draft = place.parent / f".{secrets.token_hex(8)}.tmp"
+    try:
+        draft.write_bytes(content)
+        draft.replace(place)
+    finally:
+        draft.unlink(missing_ok=True)

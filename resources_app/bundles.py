@@ -1,0 +1,116 @@
+"""Several things in one answer of bounded size: ids and URIs mixed, cut at a budget, never silently."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from resources_app.access import Actor
+from resources_app.errors import BacklogError, ValidationFailed
+from resources_app.readers.reading import Reading
+from resources_app.reading import read
+from resources_app.uris import build
+
+MAX_THINGS = 50
+MIN_TOKENS, DEFAULT_TOKENS, MAX_TOKENS = 200, 8000, 20_000
+# A cautious measure of English and code in the common tokenisers.
+CHARACTERS_PER_TOKEN = 3
+_COLLECTIONS = {"TASK": "tasks", "EPIC": "epics"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an answer goes on: which of the things, and how far into its text."""
+
+    index: int = 0
+    offset: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.index}:{self.offset}"
+
+
+def uri_for(name: str) -> str:
+    """TASK-0001 and EPIC-0001 by id; everything else is an address already."""
+    collection = _COLLECTIONS.get(name.partition("-")[0])
+    return build(collection, name) if collection and "://" not in name else name
+
+
+def read_many(actor: Actor, names: list[str], max_tokens: int, cursor: str | None) -> dict[str, Any]:
+    """What does not fit is named in `next_cursor`; what fails stands in the place of its result."""
+    if not 1 <= len(names) <= MAX_THINGS:
+        raise ValidationFailed(f"Name 1 to {MAX_THINGS} ids or URIs.", field="id", max_entries=MAX_THINGS)
+    if not MIN_TOKENS <= max_tokens <= MAX_TOKENS:
+        raise ValidationFailed(f"max_tokens is {MIN_TOKENS} to {MAX_TOKENS}.", field="max_tokens", value=max_tokens)
+    left = max_tokens * CHARACTERS_PER_TOKEN
+    place = _parse(cursor, len(names))
+    results: list[dict[str, Any]] = []
+    for index in range(place.index, len(names)):
+        offset = place.offset if index == place.index else 0
+        shown, after = _fit(_shown(actor, names[index]), offset, left, is_first=not results)
+        if shown is None:
+            return {"results": results, "next_cursor": str(Place(index))}
+        results.append(shown)
+        if after:
+            return {"results": results, "next_cursor": str(Place(index, after))}
+        left -= _weight(shown)
+    return {"results": results, "next_cursor": None}
+
+
+def _shown(actor: Actor, name: str) -> dict[str, Any]:
+    try:
+        return _lean(read(actor, uri_for(name)))
+    except BacklogError as error:
+        return {"uri": name, "error": error.as_json()}
+
+
+def _lean(reading: Reading) -> dict[str, Any]:
+    whole = reading.as_json()
+    kept = {
+        name: whole[name] for name in ("uri", "mime_type", "etag", "version", "contents", "encoding") if name in whole
+    }
+    return kept | {"writable": whole["capabilities"]["writable"]}
+
+
+def _fit(shown: dict[str, Any], offset: int, left: int, *, is_first: bool) -> tuple[dict[str, Any] | None, int]:
+    """The thing, or the part of its text that fits, and where that part ends; None when it should wait for the next."""
+    owner, key = _text_place(shown)
+    text = owner.get(key, "") if owner else ""
+    if offset:
+        owner[key] = text = text[offset:]
+        shown["continues_from"] = offset
+    if _weight(shown) <= left:
+        return shown, 0
+    if not is_first:
+        return None, 0
+    room = max(left - (_weight(shown) - len(text)), MIN_TOKENS)
+    if len(text) <= room:
+        raise ValidationFailed(
+            "Even one of these is larger than max_tokens; ask for single fields.", field="max_tokens"
+        )
+    owner[key] = text[:room]
+    shown["truncated"] = {"field": key, "characters_left": len(text) - room}
+    return shown, offset + room
+
+
+def _text_place(shown: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """The long text of a result: a text resource itself, or the description of an item."""
+    contents = shown.get("contents")
+    if isinstance(contents, str):
+        return shown, "contents"
+    if isinstance(contents, dict) and isinstance(contents.get("description"), str):
+        return contents, "description"
+    return {}, ""
+
+
+def _weight(shown: dict[str, Any]) -> int:
+    return len(json.dumps(shown, ensure_ascii=False))
+
+
+def _parse(cursor: str | None, count: int) -> Place:
+    if not cursor:
+        return Place()
+    index, _, offset = cursor.partition(":")
+    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in (index, offset)) or int(index) >= count:
+        raise ValidationFailed(
+            "cursor must be the next_cursor of the answer before, with the same ids.", field="cursor"
+        )
+    return Place(int(index), int(offset))

@@ -1,0 +1,139 @@
+"""The change rows: who did what, when and through which door; at once audit trail and feed.
+
+A row is written in the transaction of its cause. On PostgreSQL ids are given out before commit, so reading "everything
+after id N" would skip a transaction that commits late. The feed is therefore ordered by transaction id and stops before
+the oldest transaction still running. SQLite has one writer at a time: there the id alone is the order of commits.
+"""
+
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from django.db import connection
+from django.db.models import BigIntegerField, Func
+from django.utils import timezone
+
+from resources_app.access import Actor, Person
+from resources_app.errors import ValidationFailed
+from resources_app.models import Change, IBFolder, IBResource
+from resources_app.models.base import Versioned
+from resources_app.vocabulary import Via
+
+MAX_SUMMARY = 200
+# What the column holds; callers choose the id of their request themselves.
+MAX_REQUEST_ID = 64
+MAX_CLIENT = 150
+
+# Called inside the transaction, after the row was written: an index that follows writes registers here.
+Listener = Callable[[Change, Versioned], None]
+_listeners: list[Listener] = []
+
+
+class _CurrentTransaction(Func):
+    template = "pg_current_xact_id()::text::bigint"
+    output_field = BigIntegerField()
+
+
+def listen(listener: Listener) -> None:
+    _listeners.append(listener)
+
+
+def record(
+    actor: Actor,
+    thing: Versioned,
+    *,
+    uri: str,
+    action: str,
+    fields: list[str],
+    operation: dict[str, Any],
+    batch: uuid.UUID | None = None,
+) -> Change:
+    change = Change(
+        txid=_CurrentTransaction() if connection.vendor == "postgresql" else 0,
+        kind=thing.KIND,
+        object_id=thing.pk,
+        ref=thing.ref,
+        uri=uri,
+        version=thing.version,
+        action=action,
+        fields=fields,
+        operation=_summary(operation),
+        author=actor.user if actor.user.pk else None,
+        via=actor.via,
+        agent=actor.agent,
+        client=actor.client[:MAX_CLIENT],
+        scope=actor.scope if actor.client else "",
+        address=actor.address or None,
+        batch=batch,
+        request_id=actor.request_id[:MAX_REQUEST_ID],
+        created_at=actor.moment,
+    )
+    change.save(force_insert=True)
+    for listener in _listeners:
+        listener(change, thing)
+    return change
+
+
+# What is mirrored comes a page at a time, and has neither author nor revisions.
+Mirrored = IBFolder | IBResource
+MirrorListener = Callable[[list[Mirrored]], None]
+_mirror_listeners: list[MirrorListener] = []
+
+
+def listen_to_mirror(listener: MirrorListener) -> None:
+    _mirror_listeners.append(listener)
+
+
+def follow_mirror(things: Sequence[Mirrored]) -> None:
+    """Inside the transaction that wrote them."""
+    for listener in _mirror_listeners:
+        listener(list(things))
+
+
+def record_mirrored(entries: Sequence[tuple[Mirrored, str, str, list[str]]]) -> None:
+    """(thing, uri, action, ids of the folders it is or was in) each. One statement for a whole page."""
+    now = timezone.now()
+    Change.objects.bulk_create(
+        Change(
+            txid=_CurrentTransaction() if connection.vendor == "postgresql" else 0,
+            kind=thing.KIND,
+            object_id=thing.pk,
+            ref=thing.ref,
+            uri=uri,
+            version=thing.version,
+            action=action,
+            operation={"folders": sorted(set(folders))},
+            via=Via.SYNC,
+            created_at=now,
+        )
+        for thing, uri, action, folders in entries
+    )
+
+
+def feed(user: Person, since: str, limit: int) -> tuple[list[Change], str]:
+    """Changes after a cursor, oldest first, and the cursor to go on from. Nothing is ever skipped."""
+    rows = Change.objects.visible_to(user).settled().select_related("author").order_by("txid", "id")
+    txid, number = _position(since)
+    rows = rows.filter(txid__gte=txid).exclude(txid=txid, id__lte=number)
+    page = list(rows[:limit])
+    return page, (f"{page[-1].txid}.{page[-1].pk}" if page else since)
+
+
+def _position(cursor: str) -> tuple[int, int]:
+    if not cursor:
+        return 0, 0
+    parts = cursor.split(".")
+    if len(parts) != 2 or not all(part.isascii() and part.isdigit() and len(part) < 19 for part in parts):
+        raise ValidationFailed("since must be a cursor from an earlier answer.", field="since", value=cursor)
+    return int(parts[0]), int(parts[1])
+
+
+def _summary(operation: Any) -> Any:
+    """Enough to show what was done; the whole text is in the revision."""
+    if isinstance(operation, str):
+        return operation if len(operation) <= MAX_SUMMARY else operation[:MAX_SUMMARY] + "…"
+    if isinstance(operation, dict):
+        return {str(key): _summary(value) for key, value in operation.items()}
+    if isinstance(operation, list):
+        return [_summary(entry) for entry in operation[:20]]
+    return operation

@@ -1,0 +1,271 @@
+"""Markdown with YAML frontmatter, in and out. Pure; hand-edited files are read as far as they can be, bombs are not."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import yaml
+
+MAX_BYTES = 64 * 1024
+MAX_DEPTH = 20
+# Longer than any line, so that nothing is ever folded.
+_WIDTH = 2**31
+
+_OPENING = re.compile("\ufeff?---[ \t]*\r?\n")
+_CLOSING = re.compile("^---[ \t]*(?:\r?\n|\\Z)", re.MULTILINE)
+_ENTRY = re.compile(r"([A-Za-z_][\w .-]*?)[ \t]*:(?:[ \t]+|$)")
+_PLAIN_VALUE = re.compile(r"^([ \t]*(?:- +)*(?:[\w.-]+[ \t]*:[ \t]+|- +))([^\s'\"\[{|>].*?)[ \t]*$")
+_CONTINUES = re.compile(r"[\s#\]}-]|$")
+# PyYAML, which knows YAML 1.1, takes these for line breaks or drops them; escapes are safe.
+_NEEDS_ESCAPES = re.compile("[\r\x85\u2028\u2029\ufeff]")
+_UNSAFE = re.compile("[\x00\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """`head` is the block as it was written, fences included: head + body is the text, byte for byte."""
+
+    frontmatter: dict[str, Any]
+    body: str
+    problems: list[str] = field(default_factory=list)
+    head: str = ""
+
+
+def parse(text: str) -> Parsed:
+    """Never fails: what cannot be read is named in `problems`; a block that gives nothing at all stays in the body."""
+    opening = _OPENING.match(text)
+    closing = _CLOSING.search(text, opening.end()) if opening else None
+    if opening is None or closing is None:
+        return Parsed({}, text)
+    block = text[opening.end() : closing.start()]
+    if (size := len(block.encode("utf-8", "surrogatepass"))) > MAX_BYTES:
+        return Parsed({}, text, [f"The frontmatter is {size} bytes long, {MAX_BYTES} at most."])
+    found, problems = _read(block)
+    if not found and problems:
+        return Parsed({}, text, problems)
+    return Parsed(found, text[closing.end() :], problems, text[: closing.end()])
+
+
+def render(frontmatter: dict[str, Any], body: str) -> str:
+    """The inverse of parse. Strings that another YAML reader would take for a date, a number or a bool are quoted."""
+    if frontmatter:
+        return f"---\n{_dump(frontmatter)}---\n{body}"
+    return f"---\n---\n{body}" if _looks_fenced(body) else body
+
+
+def rejoin(text: str, frontmatter: dict[str, Any], body: str) -> str:
+    """`text` with another frontmatter or body: comments, order and quoting stay as long as the frontmatter does."""
+    parsed = parse(text)
+    return parsed.head + body if parsed.head and parsed.frontmatter == frontmatter else render(frontmatter, body)
+
+
+def _looks_fenced(body: str) -> bool:
+    return bool(_OPENING.match(body))
+
+
+# Reading
+
+
+class _Refused(yaml.YAMLError):
+    pass
+
+
+class _Loader(yaml.SafeLoader):
+    """The pure Python loader: the C one dies of deep nesting and ignores the overrides below.
+
+    A plain word becomes a number, true, false or null only when it is written exactly as render writes it; everything
+    else stays the string it is (dates, 0755, 1.10, yes, 12:30).
+    """
+
+    yaml_implicit_resolvers: dict[str, Any] = {}
+    yaml_constructors: ClassVar[dict[str | None, Any]] = {}
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self.depth = 0
+        self.repeated: list[str] = []
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event = self.peek_event()  # type: ignore[no-untyped-call]  # types-pyyaml leaves it bare
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) or getattr(event, "tag", None):
+            raise _Refused("anchors, aliases and tags are not read")
+        if self.depth >= MAX_DEPTH:
+            raise _Refused(f"it is nested more than {MAX_DEPTH} deep")
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+    def construct_text_mapping(self, node: Any) -> Iterator[dict[str, Any]]:
+        mapping: dict[str, Any] = {}
+        yield mapping
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise _Refused("a key is not a plain word")
+            if key.value in mapping:
+                self.repeated.append(key.value)
+            mapping[key.value] = self.construct_object(value, deep=True)
+
+    def construct_list(self, node: Any) -> list[Any]:
+        return [self.construct_object(entry, deep=True) for entry in node.value]
+
+    def construct_word(self, node: Any) -> Any:
+        return _value_of(node.value) if node.style is None else node.value
+
+
+_Loader.add_constructor("tag:yaml.org,2002:str", _Loader.construct_word)
+_Loader.add_constructor("tag:yaml.org,2002:seq", _Loader.construct_list)
+_Loader.add_constructor("tag:yaml.org,2002:map", _Loader.construct_text_mapping)
+
+_WORDS: dict[str, Any] = {"": None, "~": None, "null": None, "true": True, "false": False}
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})", re.ASCII)
+_FLOAT = re.compile(r"-?[0-9]+\.[0-9]+(?:e[+-][0-9]+)?", re.ASCII)
+
+
+def _value_of(word: str) -> Any:
+    if word in _WORDS:
+        return _WORDS[word]
+    if _INTEGER.fullmatch(word) and word != "-0":
+        return int(word)
+    if len(word) < 30 and _FLOAT.fullmatch(word) and _write_float(float(word)) == word:
+        return float(word)
+    return word
+
+
+def _load(block: str) -> tuple[Any, list[str]]:
+    """The value and the keys that were there twice. Raises YAMLError, also for what would exhaust the stack."""
+    loader = _Loader(block)
+    try:
+        value = loader.get_single_data()
+    except RecursionError:
+        raise _Refused("it is nested too deep") from None
+    except ValueError as error:
+        raise _Refused(str(error)) from error
+    finally:
+        loader.dispose()
+    return value, loader.repeated
+
+
+def _read(block: str) -> tuple[dict[str, Any], list[str]]:
+    try:
+        value, repeated = _load(block)
+    except yaml.YAMLError as error:
+        return _read_leniently(block, _reason(error))
+    if value is None:
+        return {}, []
+    if not isinstance(value, dict):
+        return {}, ["The frontmatter is not made of 'key: value' lines."]
+    problems = [f"{key!r} is there more than once; the last one counts." for key in repeated]
+    return _without_unsafe(value, problems), problems
+
+
+def _read_leniently(block: str, reason: str) -> tuple[dict[str, Any], list[str]]:
+    """Entry by entry, so that one broken line costs that line alone."""
+    found: dict[str, Any] = {}
+    problems: list[str] = []
+    for number, key, lines in _entries(block):
+        if key is None:
+            problems.append(f"Line {number} of the frontmatter was not read: {lines[0].strip()[:80]!r}.")
+            continue
+        found[key], trouble = _entry_value(key, lines)
+        if trouble:
+            problems.append(f"Line {number} of the frontmatter ({key}) was read as plain text: {trouble}.")
+    return _without_unsafe(found, problems), problems or [f"The frontmatter is not valid YAML: {reason}."]
+
+
+def _entries(block: str) -> Iterator[tuple[int, str | None, list[str]]]:
+    """Each `key: …` at the left margin with the lines that belong to it; (line, None, [text]) where none does."""
+    key: str | None = None
+    start, lines = 0, list[str]()
+    for number, line in enumerate(block.replace("\r\n", "\n").removesuffix("\n").split("\n"), 2):
+        match = _ENTRY.match(line)
+        if match is None and _CONTINUES.match(line) and (key is not None or not line.strip() or line.startswith("#")):
+            lines.append(line)
+            continue
+        if key is not None:
+            yield start, key, lines
+        key, start, lines = match[1] if match else None, number, [line[match.end() :] if match else line]
+        if match is None:
+            yield number, None, lines
+    if key is not None:
+        yield start, key, lines
+
+
+def _entry_value(key: str, lines: list[str]) -> tuple[Any, str]:
+    """As YAML; else with its plain values quoted (the unquoted colon in a title); else the text as it stands."""
+    trouble = ""
+    for first, rest in ((lines[0], lines[1:]), (_quoted(f"- {lines[0]}")[2:], [_quoted(line) for line in lines[1:]])):
+        try:
+            value, _ = _load("\n".join([f"key: {first}", *rest]))
+        except yaml.YAMLError as error:
+            trouble = trouble or _reason(error)
+            continue
+        if isinstance(value, dict) and list(value) == ["key"]:
+            return value["key"], trouble
+    return "\n".join(lines).strip(), trouble or "it is not valid YAML"
+
+
+def _quoted(line: str) -> str:
+    match = _PLAIN_VALUE.match(line)
+    return line if match is None else match[1] + "'" + match[2].replace("'", "''") + "'"
+
+
+def _reason(error: yaml.YAMLError) -> str:
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None)
+    return str(problem or error).partition("\n")[0][:200]
+
+
+def _without_unsafe(value: Any, problems: list[str]) -> Any:
+    """NUL and lone surrogates can be written as escapes; no database or JSON reader takes them."""
+    if isinstance(value, str):
+        if _UNSAFE.search(value):
+            problems.append("NUL or unpaired surrogates were replaced.")
+        return _UNSAFE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_without_unsafe(entry, problems) for entry in value]
+    if isinstance(value, dict):
+        return {_without_unsafe(key, problems): _without_unsafe(entry, problems) for key, entry in value.items()}
+    return value
+
+
+# Writing
+
+
+class _Dumper(yaml.SafeDumper):
+    """Lists are indented and texts of several lines are blocks, as backlog-mcp writes them."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+    def ignore_aliases(self, value: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    style = '"' if _NEEDS_ESCAPES.search(value) else "|" if "\n" in value else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+def _represent_float(dumper: yaml.SafeDumper, value: float) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:float", _write_float(value))
+
+
+def _write_float(value: float) -> str:
+    written = repr(value)
+    return written.replace("e", ".0e") if "." not in written and "e" in written else written
+
+
+_Dumper.add_representer(str, _represent_text)
+_Dumper.add_representer(float, _represent_float)
+# Numbers of YAML 1.2 that PyYAML, which knows 1.1, would leave unquoted: 1e5, 0o17.
+_Dumper.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(?:[0-9.]+[eE][-+]?[0-9]+|0o[0-7]+|[0-9]+)"), list("-+0123456789.")
+)
+
+
+def _dump(frontmatter: dict[str, Any]) -> str:
+    text: str = yaml.dump(
+        frontmatter, Dumper=_Dumper, allow_unicode=True, sort_keys=False, default_flow_style=False, width=_WIDTH
+    )
+    return text

@@ -1,0 +1,59 @@
+"""What nobody outside knows about IntelligenceBank, as switches; and the faults a network can have."""
+
+import random
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+from resources_app.intelligencebank.client import EXPIRED
+
+AUTH_ERRORS = tuple(sorted(EXPIRED))
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The defaults are the likeliest answers."""
+
+    expired: Literal["401", "200"] = "401"
+    expired_text: str = AUTH_ERRORS[0]
+    login_failure: Literal["200", "401"] = "200"
+    overload: Literal["429", "503", "200"] = "429"
+    retry_after: Literal["", "seconds", "date", "nonsense"] = ""
+    page_cap: int = 100
+    deleted: Literal["absent", "status"] = "absent"
+    count: Literal["visible", "total", "stale"] = "visible"
+    ties: Literal["stable", "shuffled"] = "stable"
+    move_touches: bool = True
+    folder_move_touches_children: bool = False
+    session: Literal["absolute", "sliding"] = "absolute"
+    sessions: Literal["many", "single"] = "many"
+    root_listing: Literal["root", "children"] = "root"
+    calls_per_minute: int = 0
+
+
+# How a call can fail, beside a plain number, which is a status.
+FAULTS = (
+    *("400", "401", "403", "404", "409", "429", "500", "503"),
+    *("html", "slow_headers", "slow_body", "truncated", "bad_json", "null_response", "rows_object"),
+    *("reset", "reset_body", "redirect", "gzip_bomb", "empty_rows", "duplicates", "bad_rows"),
+)
+STAGES = ("address", "login", "folders", "resources", "in_folder", "recent", "by_id", "file")
+
+
+@dataclass
+class Fault:
+    """Strikes calls of one stage: the n-th, every one from it on `times` times, or some by chance."""
+
+    kind: str
+    stage: str = ""
+    path: str = ""
+    nth: int = 1
+    times: int = 1
+    probability: float = 1.0
+    seen: int = field(default=0, init=False)
+
+    def strikes(self, stage: str, path: str, chance: random.Random) -> bool:
+        if (self.stage and self.stage != stage) or (self.path and not re.search(self.path, path)):
+            return False
+        self.seen += 1
+        return self.nth <= self.seen < self.nth + self.times and chance.random() < self.probability

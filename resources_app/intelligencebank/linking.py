@@ -1,0 +1,114 @@
+"""People link their own account by signing in to IntelligenceBank; only the session is kept, sealed."""
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from resources_app import jobs
+from resources_app.access import Person, may_read
+from resources_app.errors import NotFound, PermissionDenied, Unavailable
+from resources_app.intelligencebank import connections
+from resources_app.intelligencebank.client import IBClient, Session
+from resources_app.intelligencebank.failures import AuthRequired, IBFailure
+from resources_app.models import IBConnection, IBLink
+
+RIGHTS_JOB = "ib_rights"
+
+
+def connection_for(user: Person, client_id: str) -> IBConnection:
+    connection = IBConnection.objects.visible_to(user).filter(client_id=client_id).first()
+    if connection is None:
+        raise NotFound("There is no such IntelligenceBank connection (or it is not visible to you).")
+    return connection
+
+
+def link_of(user: Person, connection: IBConnection) -> IBLink | None:
+    return IBLink.objects.select_related("connection").filter(user_id=user.pk or 0, connection=connection).first()
+
+
+def begin(user: Person, client_id: str) -> dict[str, Any]:
+    """Answers with the address where the person signs in; `check` then finds out whether they have."""
+    connection = connection_for(user, client_id)
+    if not isinstance(user, User) or not may_read(user):
+        raise PermissionDenied("Only people with a role can link an account.")
+    client = connections.client_for(connection, hurried=True)
+    try:
+        token, url = client.start_browser_login()
+    except IBFailure as failure:
+        raise Unavailable(str(failure)) from None
+    finally:
+        client.close()
+    link, _ = IBLink.objects.get_or_create(user=user, connection=connection)
+    link.pending = connections.seal_token(link, token)
+    link.save(update_fields=["pending"])
+    return status(user, client_id) | {"sign_in_url": url}
+
+
+def check(user: Person, client_id: str) -> dict[str, Any]:
+    """Looks whether a sign-in that was begun is finished."""
+    link = link_of(user, connection_for(user, client_id))
+    if link is not None and link.pending:
+        client = connections.client_for(link.connection, hurried=True)
+        try:
+            _finish(link, client)
+        except IBFailure as failure:
+            raise Unavailable(str(failure)) from None
+        finally:
+            client.close()
+    return status(user, client_id)
+
+
+def _finish(link: IBLink, client: IBClient) -> None:
+    session = client.poll_browser_login(connections.open_token(link))
+    if session is not None:
+        keep_session(link, session)
+
+
+def keep_session(link: IBLink, session: Session) -> None:
+    """From now on their rights are read, with their own session."""
+    if session.client_id != link.connection.client_id:
+        raise PermissionDenied("You signed in to another IntelligenceBank than this connection's.")
+    link.session = connections.seal_session(link.connection, f"session {link.user_id}", session)
+    link.pending, link.error = b"", ""
+    link.ib_user, link.person = session.user_uuid, session.person
+    link.linked_at, link.expires_at, link.verified_at = timezone.now(), session.expires_at, None
+    link.save()
+    request_rights(link)
+
+
+def request_rights(link: IBLink) -> None:
+    jobs.enqueue(RIGHTS_JOB, {"link": link.pk}, key=f"ib-rights:{link.pk}")
+
+
+def session_of(link: IBLink) -> Session:
+    if not link.session or link.expires_at is None or link.expires_at <= timezone.now():
+        raise AuthRequired("The session in IntelligenceBank has ended; sign in again.")
+    return connections.open_session(link.connection, f"session {link.user_id}", link.session)
+
+
+def end_session(link: IBLink, reason: str) -> None:
+    """The session is gone, and with it every right that was read through it."""
+    now = timezone.now()
+    link.session, link.expires_at, link.error = b"", now, reason[:500]
+    link.save(update_fields=["session", "expires_at", "error"])
+    link.entitlements.filter(expires_at__gt=now).update(expires_at=now)
+
+
+def unlink(user: Person, client_id: str) -> None:
+    link = link_of(user, connection_for(user, client_id))
+    if link is not None:
+        link.delete()
+
+
+def status(user: Person, client_id: str) -> dict[str, Any]:
+    link = link_of(user, connection_for(user, client_id))
+    is_linked = link is not None and bool(link.expires_at and link.expires_at > timezone.now())
+    return {
+        "client_id": client_id,
+        "state": "linked" if is_linked else "pending" if link and link.pending else "not_linked",
+        "person": link.person if link and is_linked else None,
+        "expires_at": link.expires_at.isoformat() if link and is_linked and link.expires_at else None,
+        "rights_read_at": link.verified_at.isoformat() if link and link.verified_at else None,
+        "error": link.error or None if link else None,
+    }

@@ -1,0 +1,127 @@
+"""A sync run: how it begins, who may write for it, how it pauses and ends."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from resources_app.models import IBConnection, IBSyncRun
+
+LEASE = timedelta(seconds=90)
+Kind, Status = IBSyncRun.Kind, IBSyncRun.Status
+OPEN = (Status.RUNNING, Status.PAUSED)
+
+
+class LostLease(Exception):
+    """Another worker writes for this tenant now."""
+
+
+class Busy(Exception):
+    """Another worker holds the tenant; its lease ends by itself when it has died."""
+
+
+def start(connection: IBConnection, kind: str) -> IBSyncRun:
+    """A new run, or the one that is still open: whatever its kind, it goes first."""
+    with transaction.atomic():
+        locked = IBConnection.objects.select_for_update().get(pk=connection.pk)
+        if open_run := IBSyncRun.objects.filter(connection=locked, status__in=OPEN).first():
+            return open_run
+        if locked.last_full_at is None:
+            kind = Kind.FULL
+        locked.generation += 1
+        locked.save(update_fields=["generation"])
+        now = timezone.now()
+        first = {"stage": "recent" if kind == Kind.INCREMENTAL else "start"}
+        return IBSyncRun.objects.create(
+            connection=locked,
+            kind=kind,
+            generation=locked.generation,
+            checkpoint=first,
+            started_at=now,
+            heartbeat_at=now,
+        )
+
+
+@contextmanager
+def lease(run: IBSyncRun) -> Iterator[int]:
+    """The fencing token. Whoever died keeps the tenant until the lease ends; their token is then worth nothing."""
+    fence = _acquire(run.connection)
+    try:
+        yield fence
+    finally:
+        IBConnection.objects.filter(pk=run.connection_id, fence=fence).update(lease_until=None)
+
+
+def _acquire(connection: IBConnection) -> int:
+    with transaction.atomic():
+        locked = IBConnection.objects.select_for_update().get(pk=connection.pk)
+        if locked.lease_until and locked.lease_until > timezone.now():
+            raise Busy(f"Another worker is syncing {connection}.")
+        locked.fence += 1
+        locked.lease_until = timezone.now() + LEASE
+        locked.save(update_fields=["fence", "lease_until"])
+        return locked.fence
+
+
+def hold(connection_id: int, fence: int) -> None:
+    """In the transaction of a page: it commits only while nobody else has taken over."""
+    mine = IBConnection.objects.filter(pk=connection_id, fence=fence)
+    if not mine.update(lease_until=timezone.now() + LEASE):
+        raise LostLease(f"connection {connection_id}, fence {fence}")
+
+
+def finish(run: IBSyncRun, status: str, error: str = "") -> None:
+    run.status, run.error, run.finished_at, run.resume_at = status, error[:500], timezone.now(), None
+    run.save(update_fields=["status", "error", "finished_at", "resume_at", "counters"])
+
+
+def pause(run: IBSyncRun, resume_at: datetime, reason: str) -> None:
+    run.status, run.error, run.resume_at = Status.PAUSED, reason[:500], resume_at
+    run.failures += 1
+    run.save(update_fields=["status", "error", "resume_at", "failures"])
+
+
+def resume(run: IBSyncRun) -> None:
+    run.status, run.error, run.resume_at = Status.RUNNING, "", None
+    run.save(update_fields=["status", "error", "resume_at"])
+
+
+def trip(connection: IBConnection, reason: str) -> None:
+    """Nothing is hidden or deleted until a person has looked."""
+    connection.state, connection.state_reason = IBConnection.State.TRIPPED, reason[:500]
+    connection.save(update_fields=["state", "state_reason"])
+
+
+def accept_missing(connection: IBConnection, most: int) -> None:
+    """A person has looked: the next complete run may hide this many rows."""
+    connection.state, connection.state_reason, connection.accepted_missing = IBConnection.State.OK, "", most
+    connection.save(update_fields=["state", "state_reason", "accepted_missing"])
+
+
+def accept_last_trip(connection: IBConnection) -> int:
+    last = IBSyncRun.objects.filter(connection=connection, status=Status.TRIPPED).order_by("-pk").first()
+    most = int(last.counters.get("would_hide", 0)) if last else 0
+    accept_missing(connection, most)
+    return most
+
+
+def lookback(connection: IBConnection) -> timedelta:
+    """At least the longest run there was, and ten minutes: what changed while a run looked elsewhere is read again."""
+    recent = IBSyncRun.objects.filter(connection=connection, finished_at__isnull=False).order_by("-pk")[:20]
+    longest = max((run.finished_at - run.started_at for run in recent if run.finished_at), default=timedelta())
+    return longest + timedelta(minutes=10)
+
+
+def complete(run: IBSyncRun, watermark: datetime | None) -> None:
+    """In the transaction of the last step."""
+    now = timezone.now()
+    row = IBConnection.objects.filter(pk=run.connection_id)
+    row.update(last_complete_at=now)
+    if run.kind == Kind.FULL:
+        row.update(last_full_at=now)
+    if watermark:
+        row.filter(Q(watermark__isnull=True) | Q(watermark__lt=watermark)).update(watermark=watermark)
+    finish(run, Status.COMPLETE)

@@ -1,0 +1,173 @@
+"""One HTTP exchange, bounded in every direction: where it goes, how long it takes, how much comes back."""
+
+import socket
+import ssl
+import time
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import httpcore
+import httpx
+
+from resources_app.intelligencebank.failures import ForbiddenHost, Refused, Unreachable
+from resources_app.intelligencebank.hosts import HostPolicy
+
+CONNECT_SECONDS = 5.0
+READ_SECONDS = 30.0
+TOTAL_SECONDS = 60.0
+MAX_BODY = 32_000_000
+_CHUNK = 65_536
+
+_deadline: ContextVar[float] = ContextVar("ib_deadline")
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: httpx.Headers
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Limits:
+    connect: float = CONNECT_SECONDS
+    read: float = READ_SECONDS
+    total: float = TOTAL_SECONDS
+    body: int = MAX_BODY
+
+
+class Transport:
+    """Keeps connections open between calls; safe to use from several threads."""
+
+    def __init__(self, hosts: HostPolicy, limits: Limits | None = None) -> None:
+        self.hosts = hosts
+        self.limits = limits or Limits()
+        self._client = httpx.Client(
+            transport=_PinnedTransport(hosts),
+            timeout=httpx.Timeout(self.limits.read, connect=self.limits.connect),
+            follow_redirects=False,
+            trust_env=False,
+            headers={"Accept-Encoding": "gzip", "User-Agent": "backlog"},
+        )
+
+    def close(self) -> None:
+        self._client.close()
+
+    def exchange(self, method: str, url: str, **options: Any) -> Answer:
+        with self.stream(method, url, **options) as response:
+            body = b"".join(_decoded(response, self.limits.body))
+            return Answer(response.status_code, response.headers, body)
+
+    @contextmanager
+    def stream(self, method: str, url: str, *, total: float | None = None, **options: Any) -> Iterator[httpx.Response]:
+        """httpx bounds each read, not their sum: a server that drips would hold us for ever."""
+        self.hosts.check(url)
+        token = _deadline.set(time.monotonic() + (total or self.limits.total))
+        try:
+            with self._client.stream(method, url, **options) as response:
+                if response.is_redirect:
+                    raise Refused("IntelligenceBank answered with a redirect.", response.status_code)
+                yield response
+        except (httpx.TransportError, httpx.StreamError, zlib.error) as error:
+            raise Unreachable(f"IntelligenceBank did not answer properly ({type(error).__name__}).") from None
+        finally:
+            _deadline.reset(token)
+
+
+def _decoded(response: httpx.Response, most: int) -> Iterator[bytes]:
+    """A few kilobytes of gzip can be gigabytes of text, so the size is bounded while unpacking."""
+    encoding = response.headers.get("content-encoding", "identity").lower()
+    if encoding not in {"identity", "gzip"}:
+        raise Unreachable("IntelligenceBank used an encoding that was not asked for.")
+    inflate = zlib.decompressobj(wbits=31) if encoding == "gzip" else None
+    received = 0
+    for raw in response.iter_raw(_CHUNK):
+        part = inflate.decompress(raw, most - received + 1) if inflate else raw
+        received += len(part)
+        if received > most:
+            raise Unreachable("The answer of IntelligenceBank is too large.")
+        yield part
+    if inflate and not inflate.eof:
+        raise Unreachable("The answer of IntelligenceBank was cut off.")
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Reading the certificates takes longer than a call."""
+    return ssl.create_default_context()
+
+
+class _PinnedTransport(httpx.HTTPTransport):
+    def __init__(self, hosts: HostPolicy) -> None:
+        super().__init__(verify=_trusted(), trust_env=False)
+        # httpx offers no way to pass a network backend; the pool it makes is replaced by one that has ours.
+        self._pool.close()
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=_trusted(),
+            max_connections=16,
+            max_keepalive_connections=8,
+            keepalive_expiry=30,
+            network_backend=_PinnedBackend(hosts),
+        )
+
+
+class _PinnedBackend(httpcore.NetworkBackend):
+    """Resolves a name once and connects to the address that was checked."""
+
+    def __init__(self, hosts: HostPolicy) -> None:
+        self._hosts = hosts
+        self._plain = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise httpcore.ConnectError(str(error)) from error
+        address = str(found[0][4][0])
+        if not self._hosts.allows_address(host, port, address):
+            raise ForbiddenHost("The name of an IntelligenceBank server points to a private address.")
+        options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), *(socket_options or ())]
+        return _TimedStream(self._plain.connect_tcp(address, port, timeout, local_address, options))
+
+
+class _TimedStream(httpcore.NetworkStream):
+    """Every read and write gets what is left of the whole call's time."""
+
+    def __init__(self, stream: httpcore.NetworkStream) -> None:
+        self._stream = stream
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, _remaining(timeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._stream.write(buffer, _remaining(timeout))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        return _TimedStream(self._stream.start_tls(ssl_context, server_hostname, _remaining(timeout)))
+
+    def get_extra_info(self, name: str) -> Any:
+        return self._stream.get_extra_info(name)
+
+
+def _remaining(timeout: float | None) -> float:
+    left = _deadline.get(time.monotonic() + TOTAL_SECONDS) - time.monotonic()
+    if left <= 0:
+        raise httpcore.ReadTimeout("The call took too long.")
+    return left if timeout is None else min(timeout, left)

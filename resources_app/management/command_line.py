@@ -1,0 +1,56 @@
+"""What the commands that work as an admin on files share: whose name they write in, a progress bar, a report."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from resources_app.access import Actor, is_admin, system_actor
+from resources_app.backlog_tree import Report
+from resources_app.vocabulary import Via
+
+
+def add_user_argument(parser: CommandParser) -> None:
+    parser.add_argument(
+        "--user", metavar="NAME", help="the admin in whose name it happens; the first superuser if left out"
+    )
+
+
+def admin_actor(name: str | None) -> Actor:
+    """In an empty database there is nobody yet: then the history names no author."""
+    people = User.objects.filter(is_active=True).order_by("pk")
+    if name is None:
+        first = people.filter(is_superuser=True).first()
+        return Actor(first, Via.IMPORT) if first else system_actor(Via.IMPORT)
+    user = people.filter(username=name).first()
+    if user is None or not is_admin(user):
+        raise CommandError(f"There is no admin {name!r}. Name one with --user, or leave it out.")
+    return Actor(user, Via.IMPORT)
+
+
+@contextmanager
+def progress_bar(title: str, total: int | None) -> Iterator[Callable[..., None]]:
+    """On a terminal a bar, elsewhere nothing. Call what it gives once per thing done, or with how many were."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(title, total=total)
+        yield lambda _name="", steps=1: progress.advance(task, steps)
+
+
+def print_report(command: BaseCommand, report: Report) -> None:
+    for problems, style in ((report.warnings, command.style.WARNING), (report.failures, command.style.ERROR)):
+        for path, message in problems:
+            command.stderr.write(_printable(f"{path}: {message}"), style)
+    counts = ", ".join(f"{count} {what}" for what, count in sorted(report.counts.items()))
+    command.stdout.write(counts or "Nothing was found.")
+    if report.failures:
+        command.stderr.write(f"{len(report.failures)} left out, see above; the rest is in.", command.style.ERROR)
+
+
+def _printable(line: str) -> str:
+    """Names of files can be bytes that are no text in any encoding."""
+    return line.encode(errors="backslashreplace").decode()

@@ -1,0 +1,46 @@
+"""`manage.py fake_ib`: a fake IntelligenceBank on this machine, to try things out without an account."""
+
+import time
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from resources_app.intelligencebank.fake import demo
+from resources_app.intelligencebank.fake.server import ROLES, serving
+from resources_app.intelligencebank.fake.service import FakeIB
+
+
+class Command(BaseCommand):
+    help = "Serves a fake IntelligenceBank on four ports until Ctrl-C: platform, older API, newer API, CDN."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--port", type=int, default=9400, help="the first of four ports")
+        parser.add_argument(
+            "--resources", type=int, default=0, help="a tenant of this many generated resources as well"
+        )
+
+    def handle(self, *_args: Any, port: int, resources: int, verbosity: int, **_options: Any) -> None:
+        fake = FakeIB(session_hours=120)
+        demo.fill(fake)
+        if resources:
+            demo.fill_large(fake, resources)
+        with serving(fake, first_port=port):
+            if verbosity:
+                self._announce(fake)
+            try:
+                while True:
+                    time.sleep(3600)
+            except KeyboardInterrupt:
+                return
+
+    def _announce(self, fake: FakeIB) -> None:
+        origins = ",".join(fake.urls[role] for role in ROLES)
+        tenants = ", ".join(fake.tenants)
+        self.stdout.write(f"A fake IntelligenceBank is running, with the tenants {tenants}.")
+        self.stdout.write(f"  platform  {fake.urls['platform']}")
+        self.stdout.write(
+            f"  account   {demo.SERVICE} (of the large tenant {demo.LARGE_SERVICE}), password {demo.PASSWORD}"
+        )
+        self.stdout.write(f"  the site needs BACKLOG_IB_LOCAL_ORIGINS={origins}")
+        self.stdout.flush()

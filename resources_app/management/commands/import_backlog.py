@@ -1,0 +1,29 @@
+"""`manage.py import_backlog DIR`: markdown files as backlog-mcp or export_backlog write them, into the backlog."""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from resources_app.importing import count_files, import_tree
+from resources_app.management.command_line import add_user_argument, admin_actor, print_report, progress_bar
+
+
+class Command(BaseCommand):
+    help = (
+        "Imports a folder with tasks/, epics/, archive/, comments/, resources/ and artifacts/ and keeps ids. Run again "
+        "it changes nothing; a file that changed updates its task. What cannot be read is named, the rest goes in."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("folder", metavar="DIR", type=Path)
+        add_user_argument(parser)
+
+    def handle(self, *_args: Any, folder: Path, user: str | None, **_options: Any) -> None:
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise CommandError(f"There is no folder {folder}.")
+        actor = admin_actor(user)
+        with progress_bar("Importing", count_files(folder)) as progress:
+            report = import_tree(actor, folder, progress)
+        print_report(self, report)

@@ -1,0 +1,118 @@
+"""What happened, newest first: one row per write, runs of one writer folded together."""
+
+import datetime
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from resources_app.access import Person
+from resources_app.models import Change, Comment, Epic, Task
+from resources_app.vocabulary import Kind
+
+PAGE = 100
+
+
+@dataclass(frozen=True)
+class Deed:
+    at: datetime.datetime
+    author: str
+    agent: str
+    via: str
+    action: str
+    fields: list[str]
+    kind: str
+    ref: str
+    uri: str
+    title: str
+    batch: str
+
+    @property
+    def who(self) -> str:
+        return self.agent or self.author or "the system"
+
+
+@dataclass(frozen=True)
+class Deeds:
+    rows: list[Deed]
+    older: int | None
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One deed, or many alike by the same writer on the same day."""
+
+    first: Deed
+    rest: list[Deed]
+
+
+@dataclass(frozen=True)
+class Day:
+    day: datetime.date
+    folds: list[Fold]
+
+    @property
+    def by_writer(self) -> list[tuple[str, str, list[Deed]]]:
+        """The journal: what each did that day, each thing once."""
+        writers: dict[tuple[str, str], dict[str, Deed]] = {}
+        for fold in self.folds:
+            for deed in (fold.first, *fold.rest):
+                writers.setdefault((deed.who, "mcp" if deed.agent else deed.via), {}).setdefault(deed.uri, deed)
+        return [(who, via, list(deeds.values())) for (who, via), deeds in writers.items()]
+
+
+def deeds(user: Person, *, before: int | None = None, source: str = "", author: str = "", limit: int = PAGE) -> Deeds:
+    """`source` is people, agents, or a door's name."""
+    rows = Change.objects.visible_to(user).select_related("author").defer("operation").order_by("-id")
+    if before:
+        rows = rows.filter(pk__lt=before)
+    if source == "agents":
+        rows = rows.exclude(agent="")
+    elif source == "people":
+        rows = rows.filter(agent="", author__isnull=False)
+    if author:
+        rows = rows.filter(author__username=author)
+    found = list(rows[: limit + 1])
+    page = found[:limit]
+    titles = _titles(user, page)
+    shown = [_deed(change, titles) for change in page]
+    return Deeds(shown, page[-1].pk if len(found) > limit else None)
+
+
+def by_day(rows: Iterable[Deed]) -> list[Day]:
+    days: dict[datetime.date, list[Fold]] = {}
+    for deed in rows:
+        folds = days.setdefault(deed.at.date(), [])
+        last = folds[-1] if folds else None
+        if last and deed.batch and last.first.batch == deed.batch:
+            last.rest.append(deed)
+        else:
+            folds.append(Fold(deed, []))
+    return [Day(day, folds) for day, folds in days.items()]
+
+
+def _deed(change: Change, titles: dict[tuple[str, int], tuple[str, str]]) -> Deed:
+    ref, title = titles.get((change.kind, change.object_id), (change.ref, ""))
+    return Deed(
+        at=change.created_at,
+        author=change.author.get_username() if change.author else "",
+        agent=change.agent,
+        via=change.via,
+        action=change.action,
+        fields=change.fields,
+        kind=change.kind,
+        ref=ref,
+        uri=change.uri,
+        title=title,
+        batch=str(change.batch or ""),
+    )
+
+
+def _titles(user: Person, page: Sequence[Change]) -> dict[tuple[str, int], tuple[str, str]]:
+    """What the things are called now; a comment is known by what it is about."""
+    titles: dict[tuple[str, int], tuple[str, str]] = {}
+    for model, kind in ((Task, Kind.TASK), (Epic, Kind.EPIC)):
+        wanted = {change.object_id for change in page if change.kind == kind}
+        rows = model.objects.visible_to(user).filter(pk__in=wanted).only("number", "title")
+        titles |= {(kind, item.pk): (item.ref, item.title) for item in rows}
+    said = {change.object_id for change in page if change.kind == Kind.COMMENT}
+    comments = Comment.objects.visible_to(user).filter(pk__in=said).select_related("task", "epic")
+    return titles | {(Kind.COMMENT, one.pk): (one.item.ref, one.item.title) for one in comments}

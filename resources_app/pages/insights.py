@@ -1,0 +1,112 @@
+"""How the work flows: what stood where on each day, made from the history of statuses."""
+
+import datetime
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Q
+from django.utils import timezone
+
+from resources_app.access import Person
+from resources_app.models import Revision, Task
+from resources_app.vocabulary import Kind
+
+RANGES = (30, 60, 90)
+_OVER = {"done", "cancelled"}
+
+Step = tuple[int, datetime.datetime, str, bool]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One number per day in each series; `done` and `scope` leave out what was cancelled."""
+
+    days: list[datetime.date]
+    standing: dict[str, list[int]]
+    scope: list[int]
+    done: list[int]
+    finished: list[int]
+    finished_by_agents: list[int]
+    cycle_days: list[float]
+    total: int
+
+    @property
+    def median_cycle(self) -> float | None:
+        return round(statistics.median(self.cycle_days), 1) if self.cycle_days else None
+
+    @property
+    def slow_cycle(self) -> float | None:
+        """Six of seven tasks took no longer."""
+        found = sorted(self.cycle_days)
+        return round(found[int(len(found) * 0.85)], 1) if found else None
+
+    @property
+    def known_days(self) -> int:
+        return sum(1 for number in self.scope if number)
+
+
+def flow(user: Person, length: int) -> Flow:
+    today = timezone.now().date()
+    days = [today - datetime.timedelta(days=back) for back in range(length - 1, -1, -1)]
+    return _flow(days, list(_steps(user)))
+
+
+def _steps(user: Person) -> Iterator[Step]:
+    """Every status a visible task was given, oldest first: task, when, which, by an agent or not."""
+    visible = Task.objects.visible_to(user).values("pk")
+    rows = Revision.objects.filter(Q(version=1) | Q(delta__has_key="status"), kind=Kind.TASK, object_id__in=visible)
+    wanted = ("object_id", "change__created_at", "version", "delta", "snapshot", "change__agent")
+    for number, at, version, delta, snapshot, agent in rows.order_by("change_id").values_list(*wanted).iterator(2000):
+        status = _status(version, delta, snapshot)
+        if status:
+            yield number, at, status, bool(agent)
+
+
+def _status(version: int, delta: dict[str, Any], snapshot: dict[str, Any] | None) -> str:
+    if version == 1:
+        return str((snapshot or {}).get("status", ""))
+    return str(delta["status"].get("set", ""))
+
+
+def _flow(days: list[datetime.date], steps: Iterable[Step]) -> Flow:
+    made = Flow(days, {name: [] for name in ("done", "blocked", "in_progress", "open")}, [], [], [], [], [], 0)
+    now: dict[int, str] = {}
+    begun: dict[int, datetime.datetime] = {}
+    finished: Counter[tuple[datetime.date, bool]] = Counter()
+    waiting = sorted(steps, key=lambda step: step[1])
+    place = 0
+    for day in days:
+        while place < len(waiting) and waiting[place][1].date() <= day:
+            _take(waiting[place], now, begun, finished, made.cycle_days if waiting[place][1].date() >= days[0] else [])
+            place += 1
+        _note(made, Counter(now.values()), finished, day)
+    return Flow(**{**made.__dict__, "total": len(now)})
+
+
+def _take(
+    step: Step,
+    now: dict[int, str],
+    begun: dict[int, datetime.datetime],
+    finished: Counter[tuple[datetime.date, bool]],
+    cycles: list[float],
+) -> None:
+    number, at, status, by_agent = step
+    if status == "in_progress":
+        begun.setdefault(number, at)
+    if status == "done" and now.get(number) not in _OVER:
+        finished[at.date(), by_agent] += 1
+        if number in begun:
+            cycles.append((at - begun[number]).total_seconds() / 86400)
+    now[number] = status
+
+
+def _note(made: Flow, counts: Counter[str], finished: Counter[tuple[datetime.date, bool]], day: datetime.date) -> None:
+    for name, series in made.standing.items():
+        series.append(counts[name])
+    made.scope.append(counts.total() - counts["cancelled"])
+    made.done.append(counts["done"])
+    made.finished.append(finished[day, False] + finished[day, True])
+    made.finished_by_agents.append(finished[day, True])

@@ -1,0 +1,1 @@
+"""The readers behind the registry: one function per URI pattern."""

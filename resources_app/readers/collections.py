@@ -1,0 +1,96 @@
+"""Collections: tasks, epics, an epic's tasks, the archive, the change feed, and histories."""
+
+from typing import Any
+
+from resources_app import changes
+from resources_app.access import Person
+from resources_app.etags import make_etag
+from resources_app.models import Change, Epic, Task
+from resources_app.queries import DEFAULT_LIMIT, MAX_LIMIT, Rows, count_groups, fetch_page, parse_query, whole_number
+from resources_app.readers.reading import Reading, ReadRequest, computed
+from resources_app.serializers import change_json, item_json, version_json
+from resources_app.targets import Target, field_target, item_target, visible_thing
+
+
+def read_tasks(request: ReadRequest) -> Reading:
+    rows = Task.objects.visible_to(request.actor.user).live()
+    return computed(request, query_items(Task, rows, request.uri.query, of_everything=True), subscribable=True)
+
+
+def read_epics(request: ReadRequest) -> Reading:
+    rows = Epic.objects.visible_to(request.actor.user).live()
+    return computed(request, query_items(Epic, rows, request.uri.query, of_everything=True), subscribable=True)
+
+
+def read_epic_tasks(request: ReadRequest) -> Reading:
+    epic = visible_thing(request.actor.user, item_target("epics", request.variables["id"]))
+    rows = Task.objects.visible_to(request.actor.user).live().in_epic(epic.pk)
+    return computed(request, query_items(Task, rows, request.uri.query), subscribable=True)
+
+
+def read_archive(request: ReadRequest) -> Reading:
+    """Archived tasks; `type=epic` shows the epics."""
+    pairs = [(name, value) for name, value in request.uri.query if name != "type"]
+    model: type[Task] | type[Epic] = Epic if request.parameter("type") == "epic" else Task
+    rows = model.objects.visible_to(request.actor.user).archived()
+    return computed(request, query_items(model, rows, pairs), subscribable=True)
+
+
+def query_items(
+    model: type[Task] | type[Epic], rows: Rows, pairs: Any, *, of_everything: bool = False
+) -> dict[str, Any]:
+    """A page of items, or the counts of an aggregate."""
+    query = parse_query(model, pairs)
+    if query.aggregate:
+        return dict(count_groups(rows, query, of_everything=of_everything))
+    page = fetch_page(rows, query, of_everything=of_everything)
+    return {"results": [item_json(row) for row in page.rows], "total": page.total, "next_cursor": page.next_cursor}
+
+
+def read_changes(request: ReadRequest) -> Reading:
+    limit = _limit(request)
+    found, cursor = changes.feed(request.actor.user, request.parameter("since"), limit)
+    return computed(
+        request, {"results": [change_json(change) for change in found], "next_cursor": cursor}, subscribable=True
+    )
+
+
+def read_item_versions(request: ReadRequest) -> Reading:
+    return _versions(request, item_target(request.uri.segments[0], request.variables["id"]))
+
+
+def read_field_versions(request: ReadRequest) -> Reading:
+    target = field_target(request.uri.segments[0], request.variables["id"], request.variables["field"])
+    return _versions(request, target)
+
+
+def _versions(request: ReadRequest, target: Target) -> Reading:
+    cursor, limit = request.parameter("cursor"), request.parameter("limit", str(DEFAULT_LIMIT))
+    return computed(request, list_versions(request.actor.user, target, cursor, limit), subscribable=True)
+
+
+def list_versions(user: Person, target: Target, cursor: str, limit: str) -> dict[str, Any]:
+    """Newest first; the cursor is the last version shown."""
+    thing = visible_thing(user, target)
+    most = whole_number("limit", limit, 1, MAX_LIMIT)
+    rows = Change.objects.filter(kind=thing.KIND, object_id=thing.pk).select_related("author").order_by("-version")
+    if cursor:
+        rows = rows.filter(version__lt=whole_number("cursor", cursor, 1, 10**9 - 1))
+    found = _of_field(rows, target, most + 1) if target.field else list(rows[: most + 1])
+    shown = [version_json(change, make_etag(thing.ref, change.version, target.etag_field)) for change in found[:most]]
+    return {"results": shown, "next_cursor": str(shown[-1]["version"]) if len(found) > most else None}
+
+
+def _of_field(rows: Any, target: Target, limit: int) -> list[Change]:
+    """Creation counts as the first version of every field."""
+    found = []
+    for change in rows.iterator(chunk_size=200):
+        if target.etag_field in change.fields or change.version == 1:
+            found.append(change)
+        if len(found) == limit:
+            break
+    return found
+
+
+def _limit(request: ReadRequest) -> int:
+    return whole_number("limit", request.parameter("limit", str(DEFAULT_LIMIT)), 1, MAX_LIMIT)

@@ -1,0 +1,65 @@
+"""Comments: on one item, or all of them."""
+
+from typing import Any
+
+from resources_app.edits import allowed_operations
+from resources_app.errors import ValidationFailed
+from resources_app.fields import parse_ref
+from resources_app.models import Comment
+from resources_app.queries import DEFAULT_LIMIT, MAX_LIMIT, whole_number
+from resources_app.querysets import CommentQuerySet
+from resources_app.readers.reading import Reading, ReadRequest, computed
+from resources_app.serializers import comment_json
+from resources_app.targets import comment_target, item_target, visible_thing
+
+
+def read_comments(request: ReadRequest) -> Reading:
+    """All comments, or those on `item=TASK-0001`."""
+    rows = Comment.objects.visible_to(request.actor.user).live()
+    if ref := request.parameter("item"):
+        rows = rows.filter(**_on(ref))
+    return computed(request, _page(request, rows), subscribable=True)
+
+
+def read_item_comments(request: ReadRequest) -> Reading:
+    target = item_target(request.uri.segments[0], request.variables["id"])
+    item = visible_thing(request.actor.user, target)
+    rows = Comment.objects.visible_to(request.actor.user).live().filter(**{target.kind: item.pk})
+    return computed(request, _page(request, rows), subscribable=True)
+
+
+def read_comment(request: ReadRequest) -> Reading:
+    target = comment_target(request.variables["number"])
+    comment = visible_thing(request.actor.user, target)
+    assert isinstance(comment, Comment)  # noqa: S101  the target's kind says so
+    shown = comment_json(comment)
+    return Reading(
+        uri=request.given_uri,
+        mime_type="application/json",
+        contents=shown,
+        etag=shown["etag"],
+        version=comment.version,
+        operations=allowed_operations(target),
+        may_write=request.actor.may_write and not comment.archived_at,
+    )
+
+
+def _on(ref: str) -> dict[str, int]:
+    for kind, prefix in (("task_id", "TASK"), ("epic_id", "EPIC")):
+        if (number := parse_ref(ref, prefix)) is not None:
+            return {kind: number}
+    raise ValidationFailed("item must be an id like TASK-0001 or EPIC-0001.", field="item", value=ref)
+
+
+def _page(request: ReadRequest, rows: CommentQuerySet) -> dict[str, Any]:
+    """Oldest first; the cursor is the last comment shown."""
+    limit = whole_number("limit", request.parameter("limit", str(DEFAULT_LIMIT)), 1, MAX_LIMIT)
+    after = whole_number("cursor", request.parameter("cursor", "0"), 0, 10**9 - 1)
+    related = rows.select_related("task", "epic", "author").order_by("pk")
+    found = list(related.filter(pk__gt=after)[: limit + 1])
+    shown = [comment_json(comment) for comment in found[:limit]]
+    return {
+        "results": shown,
+        "total": rows.count(),
+        "next_cursor": str(shown[-1]["id"]) if len(found) > limit else None,
+    }

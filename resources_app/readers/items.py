@@ -1,0 +1,138 @@
+"""Tasks and epics: whole, by field, by element, as a file, their schema, their comments."""
+
+from typing import Any
+
+from resources_app import history
+from resources_app.documents import document_of
+from resources_app.edits import allowed_operations
+from resources_app.errors import NotFound
+from resources_app.etags import make_etag
+from resources_app.fields import FIELDS, Field
+from resources_app.history import Document
+from resources_app.markdown_files import item_frontmatter, item_markdown
+from resources_app.models import Change, Epic, Task
+from resources_app.models.base import Versioned
+from resources_app.outcomes import mime_type_of, value_at
+from resources_app.readers.reading import Reading, ReadRequest, computed
+from resources_app.serializers import item_json, item_json_at
+from resources_app.targets import Target, field_target, item_target, visible_thing
+from resources_app.uris import build
+
+
+def read_item(request: ReadRequest) -> Reading:
+    target = _item_target(request)
+    item = _item(request, target)
+    version = request.uri.version or item.version
+    shown = item_json_at(item, _document_as_read(request, item), version)
+    return _reading(request, item, target, shown, version)
+
+
+def read_field(request: ReadRequest) -> Reading:
+    target = field_target(_collection(request), *_names(request))
+    item = _item(request, target)
+    if target.field and not target.field.writable:
+        return _reading(request, item, target, item_json(item)[target.field.name], item.version)
+    value = value_at(target, _document_as_read(request, item))
+    return _reading(request, item, target, value, request.uri.version or item.version)
+
+
+def read_file(request: ReadRequest) -> Reading:
+    target = _item_target(request)
+    item = _item(request, target)
+    version = request.uri.version or item.version
+    text = item_markdown(item, _document_as_read(request, item))
+    return Reading(request.given_uri, "text/markdown", text, make_etag(item.ref, version, "file"), version)
+
+
+def read_metadata(request: ReadRequest) -> Reading:
+    target = _item_target(request)
+    item = _item(request, target)
+    version = request.uri.version or item.version
+    facts = item_frontmatter(item, _document_as_read(request, item))
+    return Reading(request.given_uri, "application/json", facts, make_etag(item.ref, version, "metadata"), version)
+
+
+def read_schema(request: ReadRequest) -> Reading:
+    target = _item_target(request)
+    item = _item(request, target)
+    collection = _collection(request)
+    properties = {
+        declared.name: _property(declared, build(collection, item.ref, declared.name))
+        for declared in FIELDS[target.kind].values()
+    }
+    schema = {
+        "uri": build(collection, item.ref),
+        "type": "object",
+        "operations": list(allowed_operations(target)),
+        "properties": properties,
+    }
+    return computed(request, schema)
+
+
+def _collection(request: ReadRequest) -> str:
+    """archive/EPIC-0001/title reads like epics/EPIC-0001/title."""
+    if request.uri.segments[0] == "archive":
+        return "epics" if request.variables["id"].startswith("EPIC") else "tasks"
+    return request.uri.segments[0]
+
+
+def _names(request: ReadRequest) -> tuple[str, str, str | None]:
+    return request.variables["id"], request.variables["field"], request.variables.get("index")
+
+
+def _item_target(request: ReadRequest) -> Target:
+    return item_target(_collection(request), request.variables["id"])
+
+
+def _item(request: ReadRequest, target: Target) -> Task | Epic:
+    item = visible_thing(request.actor.user, target)
+    if request.uri.segments[0] == "archive" and not item.archived_at:
+        raise NotFound(f"{item.ref} is not archived.", suggestion=f"Read {build(item.KIND + 's', item.ref)} instead.")
+    assert isinstance(item, Task | Epic)  # noqa: S101  the target's kind says so
+    return item
+
+
+def _document_as_read(request: ReadRequest, thing: Versioned) -> Document:
+    version = request.uri.version
+    return document_of(thing) if version is None else history.document_at(thing.KIND, thing.pk, version)
+
+
+def _reading(request: ReadRequest, thing: Versioned, target: Target, contents: Any, version: int) -> Reading:
+    return Reading(
+        uri=request.given_uri,
+        mime_type=mime_type_of(thing, target),
+        contents=contents,
+        etag=make_etag(thing.ref, _etag_version(thing, target, version), target.etag_field),
+        version=version,
+        operations=allowed_operations(target),
+        may_write=request.actor.may_write and not thing.archived_at and request.uri.version is None,
+    )
+
+
+def _etag_version(thing: Versioned, target: Target, version: int) -> int:
+    """The version in which this field last changed, as of the version that is read."""
+    if target.field is None or not target.field.writable:
+        return version
+    current: int = thing.field_versions.get(target.etag_field, 1)
+    if current <= version:
+        return current
+    earlier = Change.objects.filter(kind=thing.KIND, object_id=thing.pk, version__lte=version).order_by("-version")
+    for number, fields in earlier.values_list("version", "fields").iterator(chunk_size=100):
+        if target.etag_field in fields:
+            return int(number)
+    return 1
+
+
+def _property(declared: Field, uri: str) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "uri": uri,
+        "type": declared.mime_type,
+        "writable": declared.writable,
+        "operations": list(declared.operations),
+        "description": declared.description,
+    }
+    if declared.choices:
+        described["enum"] = list(declared.choices)
+    if declared.max_length:
+        described["maxLength"] = declared.max_length
+    return described

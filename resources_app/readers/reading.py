@@ -1,0 +1,72 @@
+"""What a reader gets and gives."""
+
+import base64
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from resources_app.access import Actor
+from resources_app.outcomes import size_of
+from resources_app.uris import Uri
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    actor: Actor
+    uri: Uri
+    given_uri: str
+    variables: dict[str, str]
+
+    def parameter(self, name: str, default: str = "") -> str:
+        return next((value for key, value in self.uri.query if key == name), default)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """`contents` is a text, a JSON value, or bytes; the rest is what a caller needs to write back."""
+
+    uri: str
+    mime_type: str
+    contents: Any
+    etag: str
+    version: int | None = None
+    operations: tuple[str, ...] = ()
+    may_write: bool = False
+    subscribable: bool = True
+
+    @property
+    def size(self) -> int:
+        return len(self.contents) if isinstance(self.contents, bytes) else size_of(self.contents)
+
+    def metadata(self) -> dict[str, Any]:
+        writable = self.may_write and bool(self.operations)
+        return {
+            "uri": self.uri,
+            "mime_type": self.mime_type,
+            "size": self.size,
+            "etag": self.etag,
+            "version": self.version,
+            "capabilities": {
+                "readable": True,
+                "writable": writable,
+                "subscribable": self.subscribable,
+                "operations": list(self.operations) if writable else [],
+            },
+            "permissions": {"read": True, "write": writable, "delete": writable, "share": writable},
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        if isinstance(self.contents, bytes):
+            return self.metadata() | {"contents": base64.b64encode(self.contents).decode(), "encoding": "base64"}
+        return self.metadata() | {"contents": self.contents}
+
+
+def content_etag(contents: Any) -> str:
+    """For what has no version of its own: collections and computed answers."""
+    raw = contents if isinstance(contents, bytes) else json.dumps(contents, sort_keys=True).encode()
+    return hashlib.blake2b(raw, digest_size=10).hexdigest()
+
+
+def computed(request: ReadRequest, contents: Any, *, subscribable: bool = False) -> Reading:
+    return Reading(request.given_uri, "application/json", contents, content_etag(contents), subscribable=subscribable)

@@ -1,0 +1,32 @@
+"""`read(actor, uri)`: every address answers here, for REST, MCP, viewer and commands alike."""
+
+from resources_app import uris
+from resources_app.access import Actor, may_read
+from resources_app.errors import InvalidUri, NotFound, ValidationFailed
+from resources_app.readers.reading import Reading, ReadRequest
+from resources_app.registry import REGISTRY
+
+
+def read(actor: Actor, uri: str) -> Reading:
+    """What is absent and what is not for this actor get the same answer."""
+    parsed = uris.parse(uri)
+    found = REGISTRY.match(parsed)
+    if found is None:
+        raise InvalidUri("No resource answers to this URI.", uri=uri, patterns=REGISTRY.patterns_like(parsed))
+    entry, variables = found
+    if entry.requires_admin and not actor.is_admin:
+        raise NotFound("There is nothing at this URI (or it is not visible to you).", uri=uri)
+    if not entry.is_public and not may_read(actor.user):
+        raise NotFound("There is nothing at this URI (or it is not visible to you).", uri=uri)
+    _refuse_unknown_parameters(parsed, entry.parameters)
+    if parsed.version and not entry.versioned:
+        raise InvalidUri("This URI has no versions.", uri=uri, patterns=REGISTRY.versioned_patterns())
+    return entry.reader(ReadRequest(actor, parsed, uri, variables))
+
+
+def _refuse_unknown_parameters(parsed: uris.Uri, known: tuple[str, ...]) -> None:
+    unknown = [name for name, _ in parsed.query if name not in known]
+    if unknown:
+        raise ValidationFailed(
+            f"Unknown parameter {unknown[0]!r}.", field=unknown[0], uri=str(parsed), allowed_values=list(known)
+        )

@@ -1,0 +1,91 @@
+"""How many live tasks and epics everybody may see, by status and priority, told without counting rows.
+
+A write adds rows of plus and minus one: writers never wait for each other. A job adds them up now and then.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count, QuerySet, Sum
+
+from resources_app import jobs
+from resources_app.conditions import Condition, filter_rows
+from resources_app.jobs import RunningJob, job
+from resources_app.models import Epic, Tally, Task
+from resources_app.models.backlog import Item
+from resources_app.models.base import Versioned
+
+NAMES = frozenset({"status", "priority"})
+COMPACTED_EVERY = 500
+CHUNK = 5_000
+
+Place = tuple[str, int, int]
+
+
+def place_of(thing: Versioned) -> Place | None:
+    """Where a thing is counted; nowhere when it is archived, or when not everybody sees it."""
+    if not isinstance(thing, Item) or thing.archived_at or thing.restricted:
+        return None
+    return (thing.KIND, thing.status, thing.priority)
+
+
+def move(before: Place | None, after: Place | None) -> None:
+    if before == after:
+        return
+    rows = [_row(place, step) for place, step in ((before, -1), (after, 1)) if place]
+    written = Tally.objects.bulk_create(rows)
+    if any(row.pk % COMPACTED_EVERY == 0 for row in written):
+        jobs.enqueue("compact_tallies", {}, key="compact_tallies")
+
+
+def count(rows: QuerySet[Any], conditions: Sequence[Condition]) -> int:
+    """The number of `rows`: live tasks or epics that somebody may see, under conditions on NAMES alone."""
+    return sum(count_by("status", rows, conditions).values())
+
+
+def count_by(column: str, rows: QuerySet[Any], conditions: Sequence[Condition]) -> dict[int, int]:
+    if rows.query.is_empty():
+        return {}
+    tallied = filter_rows(Tally.objects.filter(kind=rows.model.KIND), conditions)
+    counts = Counter(dict(tallied.values_list(column).annotate(sum=Sum("step")).order_by(column)))
+    restricted = filter_rows(rows.filter(restricted=True), conditions)
+    counts.update(dict(restricted.values_list(column).annotate(count=Count("pk")).order_by(column)))
+    return counts
+
+
+@job("compact_tallies")
+def compact_tallies(running: RunningJob) -> None:
+    while _compact_chunk(running):
+        pass
+
+
+def _compact_chunk(running: RunningJob) -> bool:
+    """Whether there may be more to add up."""
+    with transaction.atomic():
+        running.heartbeat()
+        rows = list(Tally.objects.order_by("pk")[:CHUNK])
+        sums: Counter[Place] = Counter()
+        for row in rows:
+            sums[row.kind, row.status, row.priority] += row.step
+        if len(sums) == len(rows) and all(sums.values()):
+            return False
+        Tally.objects.filter(pk__in=[row.pk for row in rows]).delete()
+        Tally.objects.bulk_create(_row(place, total) for place, total in sums.items() if total)
+    return len(rows) == CHUNK
+
+
+def recount() -> None:
+    """From the rows themselves, for a database that was filled past the write path. Nobody may write meanwhile."""
+    with transaction.atomic():
+        Tally.objects.all().delete()
+        for model in (Task, Epic):
+            counted = model.objects.filter(restricted=False).live().values_list("status", "priority")
+            places = counted.annotate(count=Count("pk")).order_by("status", "priority")
+            Tally.objects.bulk_create(_row((model.KIND, *place), total) for *place, total in places)
+
+
+def _row(place: Place, step: int) -> Tally:
+    kind, status, priority = place
+    return Tally(kind=kind, status=status, priority=priority, step=step)

@@ -1,0 +1,46 @@
+"""The closed sets of words: statuses, priorities, kinds of things, doors through which writes come."""
+
+from django.db import models
+
+
+class Status(models.IntegerChoices):
+    """Numbers, so that sorting follows the work; everybody outside sees the names."""
+
+    OPEN = 1, "open"
+    IN_PROGRESS = 2, "in_progress"
+    BLOCKED = 3, "blocked"
+    DONE = 4, "done"
+    CANCELLED = 5, "cancelled"
+
+
+UNFINISHED = (Status.OPEN, Status.IN_PROGRESS, Status.BLOCKED)
+
+
+class Priority(models.IntegerChoices):
+    NONE = 0, "none"
+    LOW = 1, "low"
+    MEDIUM = 2, "medium"
+    HIGH = 3, "high"
+    URGENT = 4, "urgent"
+
+
+class Kind(models.TextChoices):
+    TASK = "task"
+    EPIC = "epic"
+    COMMENT = "comment"
+    RESOURCE = "resource"
+    IB_FOLDER = "ib_folder"
+    IB_RESOURCE = "ib_resource"
+
+
+# Mirrored: who sees them is decided by IntelligenceBank, for admins too.
+IB_KINDS = (Kind.IB_FOLDER, Kind.IB_RESOURCE)
+
+
+class Via(models.TextChoices):
+    WEB = "web"
+    REST = "rest"
+    MCP = "mcp"
+    ADMIN = "admin"
+    SYNC = "sync"
+    IMPORT = "import"

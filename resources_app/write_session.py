@@ -1,0 +1,174 @@
+"""One transaction of writes: rows are locked once, each operation sees those before it, each leaves its history."""
+
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from resources_app import changes, history, relations, tallies
+from resources_app.access import Actor
+from resources_app.contents import derived_columns, facts_following
+from resources_app.documents import MODELS, clean_changes, columns_for, document_of, uri_of
+from resources_app.edits import Edit, make_edit
+from resources_app.errors import Conflict, NotFound, PermissionDenied, ValidationFailed
+from resources_app.etags import make_etag, normalise, version_in
+from resources_app.history import Document
+from resources_app.models import Comment, Resource
+from resources_app.models.base import Versioned
+from resources_app.outcomes import describe_change, outcome_of
+from resources_app.targets import Target, fetch
+
+
+class WriteSession:
+    """Lives inside one database transaction, which its owner opens and closes."""
+
+    def __init__(self, actor: Actor, batch: uuid.UUID | None = None) -> None:
+        if not actor.may_write:
+            raise PermissionDenied(
+                "You may read but not write.", suggestion="Ask an admin for the contributor role or a write token."
+            )
+        self.actor = actor
+        self.batch = batch
+        self._things: dict[tuple[str, Any], Versioned] = {}
+
+    def lock(self, target: Target) -> Versioned:
+        key = (target.kind, target.lookup)
+        if key not in self._things:
+            rows = MODELS[target.kind].objects.visible_to(self.actor.user)
+            self._things[key] = fetch(rows.select_for_update(of=("self",), no_key=True), target)
+        return self._things[key]
+
+    def lock_all(self, targets: Iterable[Target]) -> None:
+        """Always in the same order: two batches over the same rows wait for each other instead of deadlocking."""
+        for target in sorted(set(targets), key=lambda target: (target.kind, str(target.lookup[1]))):
+            try:
+                self.lock(target)
+            except NotFound:
+                continue  # the operation itself will say so
+
+    def apply(self, target: Target, uri: str, operation: Any, etag: Any = None) -> dict[str, Any]:
+        thing = self.lock(target)
+        refuse_read_only(thing)
+        document = document_of(thing)
+        self.check_etag(thing, target, etag)
+        edit = make_edit(thing, target, document, operation)
+        before = self.save(thing, edit, uri=address_of(thing, target), action="update")
+        return outcome_of(thing, target, uri, before, edit.splices_to(document_of(thing)))
+
+    def save(self, thing: Versioned, edit: Edit, *, uri: str, action: str) -> Document:
+        """Writes what the edit changed, and nothing when it changed nothing. Returns the document as it was before."""
+        before = document_of(thing)
+        cleaned = clean_changes(thing.KIND, edit.changed) | edit.internal
+        text = cleaned.get("content")
+        if isinstance(thing, Resource) and isinstance(text, str):
+            cleaned |= facts_following(thing.path, before, cleaned)
+        after = before | cleaned
+        changed = {name: value for name, value in cleaned.items() if before.get(name) != value}
+        if not changed:
+            return before
+        delta = history.make_delta(before, after, edit.splices_to(after), thing.KIND)
+        columns = columns_for(self.actor, changed)
+        if isinstance(thing, Resource) and isinstance(text, str):
+            columns |= derived_columns(thing.path, text)
+        place = tallies.place_of(thing)
+        snapshot = self._update_row(thing, columns, sorted(changed), delta, after)
+        tallies.move(place, tallies.place_of(thing))
+        relations.follow(self.actor, thing, changed)
+        self._record(thing, uri, action, sorted(changed), edit.operation, delta, snapshot)
+        return before
+
+    def insert(self, thing: Versioned, document: Document, *, uri: str | None = None, operation: Any = None) -> None:
+        """A new row, its side rows, and the first revision, which is whole."""
+        thing.created_at = thing.created_at or self.actor.moment
+        thing.updated_at = thing.updated_at or thing.created_at
+        thing.save(force_insert=True)
+        tallies.move(None, tallies.place_of(thing))
+        relations.follow(self.actor, thing, {name: value for name, value in document.items() if value})
+        whole = document_of(thing)
+        fields = [name for name, value in whole.items() if value]
+        self._record(thing, uri or uri_of(thing), "create", fields, operation or {"type": "create"}, {}, whole)
+
+    def forget(self) -> None:
+        """After a rollback to a savepoint the rows in memory may be ahead of the database."""
+        self._things.clear()
+
+    def check_etag(self, thing: Versioned, target: Target, etag: Any) -> None:
+        current = current_etag(thing, target)
+        if not isinstance(etag, str | None):
+            raise ValidationFailed("etag must be a string.", field="etag", value=etag)
+        if etag is None or normalise(etag) in {current, "*"}:
+            return
+        known = version_in(etag, thing.ref, target.etag_field)
+        raise Conflict(
+            "The resource was modified since you read it.",
+            current_etag=current,
+            current_version=thing.version,
+            diff=describe_change(thing, target, known, document_of(thing)) if known else None,
+        )
+
+    def _update_row(
+        self, thing: Versioned, columns: Document, fields: list[str], delta: history.Delta, after: Document
+    ) -> Document | None:
+        """The version is checked by the UPDATE itself; the row lock above only saves others from trying in vain."""
+        was = thing.version
+        weight = thing.delta_weight + history.weigh(delta)
+        snapshot = after if history.snapshot_due(thing, weight, after) else None
+        kept: Document = {
+            **columns,
+            "version": was + 1,
+            "updated_at": self.actor.moment,
+            "field_versions": thing.field_versions | dict.fromkeys(fields, was + 1),
+            "snapshot_version": was + 1 if snapshot else thing.snapshot_version,
+            "delta_weight": 0 if snapshot else weight,
+        }
+        if not type(thing)._default_manager.filter(pk=thing.pk, version=was).update(**kept):
+            raise Conflict("The resource was modified at the same moment.", current_version=None)
+        for name, value in kept.items():
+            setattr(thing, name, value)
+        return snapshot
+
+    def _record(
+        self,
+        thing: Versioned,
+        uri: str,
+        action: str,
+        fields: list[str],
+        operation: Any,
+        delta: history.Delta,
+        snapshot: Document | None,
+    ) -> None:
+        change = changes.record(
+            self.actor, thing, uri=uri, action=action, fields=fields, operation=operation, batch=self.batch
+        )
+        history.write_revision(change, delta, snapshot)
+
+
+def current_etag(thing: Versioned, target: Target) -> str:
+    version = thing.field_versions.get(target.etag_field, 1) if target.field else thing.version
+    return make_etag(thing.ref, version, target.etag_field)
+
+
+def address_of(thing: Versioned, target: Target) -> str:
+    """As we write it, whatever escapes or second names of a field the caller used."""
+    if target.field is None or isinstance(thing, Comment):
+        return uri_of(thing)
+    element = () if target.index is None else (str(target.index),)
+    return "/".join((uri_of(thing), target.field.name, *element))
+
+
+def refuse_read_only(thing: Versioned) -> None:
+    if isinstance(thing, Comment):
+        refuse_read_only(thing.item)
+    if thing.archived_at:
+        raise PermissionDenied(
+            f"Archived {thing.KIND}s are read-only",
+            suggestion="Unarchive it first.",
+            archived_at=thing.archived_at.isoformat(),
+        )
+    refuse_mirrored(thing)
+
+
+def refuse_mirrored(thing: Versioned) -> None:
+    if isinstance(thing, Resource) and thing.root:
+        raise PermissionDenied(
+            "Mirrored files are read-only", suggestion="Edit the file where it lives; the next scan brings it here."
+        )

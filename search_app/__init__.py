@@ -1,0 +1,1 @@
+"""Index, search, snippets and context over what resources_app holds."""

@@ -1,0 +1,109 @@
+"""What a database must do for the search. Terms, filters, scores, snippets and paging sit above and are shared."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+
+Order = Literal["newest", "recent"]
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token to look for. `text` is letters and digits alone; backends quote it nevertheless."""
+
+    text: str
+    is_prefix: bool = False
+    in_title: bool = False
+
+
+# One word of a query: any of its tokens is a match.
+Clause = tuple[Token, ...]
+
+
+@dataclass(frozen=True)
+class Expression:
+    """Which documents match: those with any clause, or with every one; anywhere or in the title."""
+
+    clauses: tuple[Clause, ...]
+    every: bool = False
+    in_title: bool = False
+
+
+class Candidate(NamedTuple):
+    """A match with what ranking needs. The tokens of a text have a space on each side of each."""
+
+    id: int
+    kind: str
+    object_id: int
+    updated_at: datetime
+    length: int
+    title_key: str
+    title: str
+    body: str
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """The documents a search may find, as SQL to be joined: filters are inside the search, never after it."""
+
+    sql: str
+    params: tuple[Any, ...]
+
+    COLUMNS: ClassVar = ("id", "kind", "object_id", "updated_at", "length", "title_key")
+
+
+class Text(NamedTuple):
+    title: str
+    body: str
+
+
+class Backend(Protocol):
+    def write(self, slot: str, texts: Mapping[int, Text]) -> None: ...
+
+    def remove(self, slot: str, ids: Sequence[int]) -> None: ...
+
+    def clear(self, slot: str) -> None: ...
+
+    def settle(self, slot: str) -> None:
+        """After a slot was filled: what the database needs to plan its queries well."""
+
+    def lock_shared(self) -> None:
+        """Taken by every writer: whoever changes the slots waits for them, and they see the change."""
+
+    def lock_exclusive(self) -> None: ...
+
+    def count(self, slot: str, expression: Expression, allowed: Allowed | None = None) -> int:
+        """Without `allowed`: how many documents of the whole index match."""
+
+    def candidates(
+        self, slot: str, expression: Expression, allowed: Allowed, limit: int, without: Sequence[int] = ()
+    ) -> list[Candidate]: ...
+
+    def page(
+        self,
+        slot: str,
+        expression: Expression,
+        allowed: Allowed,
+        order: Order,
+        *,
+        offset: int,
+        limit: int,
+        without: Sequence[int] = (),
+    ) -> list[int]:
+        """Ids of documents, newest document or most recently changed first."""
+
+    def among(self, slot: str, ids: Sequence[int], allowed: Allowed) -> list[Candidate]:
+        """Those of these documents that may be found, whether they match or not."""
+
+    def matching(self, slot: str, expression: Expression) -> Any:
+        """An expression for the ids of all that match, to be put into a queryset's filter."""
+
+
+def leaving_out(ids: Sequence[int]) -> str:
+    return f"AND d.id NOT IN ({', '.join(['%s'] * len(ids))})" if ids else ""
+
+
+def pad(tokens: Sequence[str]) -> str:
+    """Two spaces between tokens and one at each end, so that counting " token " misses no neighbour."""
+    return f" {'  '.join(tokens)} " if tokens else ""

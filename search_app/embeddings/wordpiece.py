@@ -1,0 +1,51 @@
+"""The tokenizer of the model: BERT's WordPiece, lower case. The vocabulary is that of bert-base-uncased (Apache-2.0)."""
+
+import re
+import unicodedata
+from functools import cache, lru_cache
+from pathlib import Path
+
+UNKNOWN, FIRST, LAST = 100, 101, 102
+MAX_WORD = 100
+
+_IDEOGRAPHS = "\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0002ceaf\uf900-\ufaff\U0002f800-\U0002fa1f"
+# A word; or an ideograph or a mark, which are words of their own.
+_WORD = re.compile(rf"[^\W_{_IDEOGRAPHS}]+|[^\s\w\x00-\x1f\x7f-\x9f]|[_{_IDEOGRAPHS}]")
+
+
+@cache
+def vocabulary() -> dict[str, int]:
+    lines = Path(__file__).with_name("vocab.txt").read_text(encoding="utf-8").splitlines()
+    return {piece: number for number, piece in enumerate(lines)}
+
+
+def encode(text: str, limit: int) -> list[int]:
+    """The numbers of the pieces, at most `limit` with the two that stand around them."""
+    numbers = [FIRST]
+    for word in _WORD.findall(_folded(text)):
+        numbers += pieces(word)
+        if len(numbers) >= limit:
+            break
+    return [*numbers[: limit - 1], LAST]
+
+
+@lru_cache(maxsize=20_000)
+def pieces(word: str) -> tuple[int, ...]:
+    """The longest known beginning, then the longest continuation, and so on."""
+    known, found, start = vocabulary(), [], 0
+    while start < len(word) <= MAX_WORD:
+        end = len(word)
+        while end > start and (mark := ("##" if start else "") + word[start:end]) not in known:
+            end -= 1
+        if end == start:
+            break
+        found.append(known[mark])
+        start = end
+    return tuple(found) if start == len(word) else (UNKNOWN,)
+
+
+def _folded(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFD", text.lower())
+    return "".join(character for character in decomposed if unicodedata.category(character) != "Mn")

@@ -1,0 +1,176 @@
+"""Which documents a search may find at all: what the caller sees and asked for, as one queryset that joins the query."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models.functions import StrIndex
+
+from resources_app.access import Person, groups_of, is_admin, may_read
+from resources_app.errors import ValidationFailed
+from resources_app.fields import parse_ref
+from resources_app.vocabulary import IB_KINDS, Status
+from search_app.backends.base import Allowed
+from search_app.documents import SEPARATOR, SOURCES
+from search_app.models import Document
+
+TYPES = ("task", "epic", "resource", "ib_folder", "ib_resource")
+MAX_VALUES = 50
+MAX_REMEMBERED = 500
+NOBODY = -1
+Words = str | Sequence[str] | None
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_INTERPRETED = re.compile(
+    r"(?:(?P<status>open|in[ _-]progress|blocked|done|cancell?ed)\s+)?(?P<type>task|epic|resource|file)s?\s+"
+    r"(?:about|regarding|concerning|mentioning|named|called)\s+(?P<rest>\S.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Filters:
+    types: tuple[str, ...] = ()
+    status: tuple[str, ...] = ()
+    parent_id: str = ""
+    # The number of the person, 0 for an unknown one, -1 for nobody.
+    assignee: int | None = None
+    labels: tuple[str, ...] = ()
+
+
+_made: dict[tuple[object, ...], Allowed] = {}
+
+
+def parse_filters(types: Words, status: Words, parent_id: Any, assignee: Any, label: Words) -> Filters:
+    return Filters(
+        types=_known("types", types, TYPES),
+        status=_known("status", status, tuple(Status.labels)),
+        parent_id=_parent(parent_id),
+        assignee=None if assignee is None else _person(_text("assignee", assignee)),
+        labels=_values("label", label, split=False),
+    )
+
+
+def interpret(text: str, filters: Filters) -> tuple[str, Filters]:
+    """ "blocked tasks about login" → "login" among the blocked tasks; only where nobody said otherwise."""
+    match = _INTERPRETED.fullmatch(text.strip())
+    if match is None or filters.types or (match["status"] and filters.status):
+        return text, filters
+    kind = match["type"].lower().replace("file", "resource")
+    if match["status"]:
+        status = re.sub("[ -]", "_", match["status"].lower()).replace("canceled", "cancelled")
+        filters = replace(filters, status=(status,))
+    return match["rest"], replace(filters, types=(kind,))
+
+
+def allowed_documents(user: Person, slot: str, filters: Filters) -> Allowed | None:
+    """None when nothing can be found: whoever may not read learns nothing, not even how long looking took."""
+    if not may_read(user):
+        return None
+    # Making the SQL takes longer than running it; it depends on nothing but these.
+    key = (slot, filters, user.pk, is_admin(user), frozenset(groups_of(user).values()))
+    if key not in _made:
+        if len(_made) >= MAX_REMEMBERED:
+            _made.clear()
+        _made[key] = _as_sql(_documents(user, slot, filters))
+    return _made[key]
+
+
+def _as_sql(rows: QuerySet[Document]) -> Allowed:
+    sql, params = rows.order_by().values_list(*Allowed.COLUMNS).query.sql_with_params()
+    return Allowed(sql, tuple(params))
+
+
+def _documents(user: Person, slot: str, filters: Filters) -> QuerySet[Document]:
+    """Databases ask in this order: what is cheap and leaves most out comes first, who may see it last."""
+    rows = Document.objects.filter(slot=slot)
+    if filters.types:
+        rows = rows.filter(kind__in=filters.types)
+    if filters.status:
+        rows = rows.filter(status__in=[Status[name.upper()] for name in filters.status])
+    if filters.parent_id:
+        rows = rows.filter(_below(filters.parent_id))
+    if filters.assignee is not None:
+        rows = rows.filter(_assigned(filters.assignee))
+    if filters.labels:
+        rows = _labelled(rows, filters.labels)
+    return rows.filter(archived=False).filter(_visible(user, filters.types or tuple(SOURCES)))
+
+
+def _labelled(rows: QuerySet[Document], labels: Sequence[str]) -> QuerySet[Document]:
+    """Any of them. Searching the column is exact in each database, which LIKE is not."""
+    wanted = Q()
+    for position, label in enumerate(labels):
+        place = StrIndex(F("labels"), Value(f"{SEPARATOR}{label}{SEPARATOR}"))
+        rows = rows.alias(**{f"label_{position}": place})
+        wanted |= Q(**{f"label_{position}__gt": 0})
+    return rows.filter(wanted)
+
+
+def _visible(user: Person, kinds: Sequence[str]) -> Q:
+    """What is limited to groups is asked of the thing itself, through the one place that decides who sees what.
+
+    Admins see everything but what IntelligenceBank decides about.
+    """
+    admin = is_admin(user)
+    visible = ~Q(kind__in=IB_KINDS) if admin else Q(restricted=False)
+    for kind in kinds:
+        if admin and kind not in IB_KINDS:
+            continue
+        thing = SOURCES[kind].model.objects.visible_to(user).filter(pk=OuterRef("object_id"))
+        visible |= Q(Exists(thing), kind=kind)
+    return visible
+
+
+def _below(parent: str) -> Q:
+    return Q(parent=parent) if parse_ref(parent, "EPIC") else Q(parent=parent) | Q(parent__startswith=f"{parent}/")
+
+
+def _assigned(number: int) -> Q:
+    return Q(assignee_id__isnull=True, kind__in=("task", "epic")) if number == NOBODY else Q(assignee_id=number)
+
+
+def _person(username: str) -> int:
+    if not username:
+        return NOBODY
+    return User.objects.filter(username=username).values_list("pk", flat=True).first() or 0
+
+
+def _known(name: str, given: Words, known: Sequence[str]) -> tuple[str, ...]:
+    values = _values(name, given)
+    for value in values:
+        if value not in known:
+            raise ValidationFailed(f"{name} cannot be {value!r}.", field=name, value=value, allowed_values=list(known))
+    return values
+
+
+def _values(name: str, given: Words, *, split: bool = True) -> tuple[str, ...]:
+    """A list, or one text with commas."""
+    if given is None:
+        return ()
+    if isinstance(given, str):
+        given = given.split(",") if split else [given]
+    if not isinstance(given, list | tuple) or len(given) > MAX_VALUES:
+        raise ValidationFailed(f"{name} must be a list of at most {MAX_VALUES} texts.", field=name, value=given)
+    return tuple(text for value in given if (text := _text(name, value)))
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or len(value) > 1000 or _UNSTORABLE.search(value):
+        raise ValidationFailed(f"{name} must be a text.", field=name, value=value)
+    return value.strip()
+
+
+def _parent(given: Any) -> str:
+    parent = "" if given is None else _text("parent_id", given)
+    if parent and not parse_ref(parent, "EPIC") and not re.match(r"(resources|artifacts)(/|$)|ib://\w", parent):
+        raise ValidationFailed(
+            "parent_id must be an epic's id or a folder's path.",
+            field="parent_id",
+            value=parent,
+            allowed_values=["EPIC-0001", "resources/folder", "artifacts/folder", "ib://{clientid}/folders/{id}"],
+        )
+    return parent.rstrip("/")

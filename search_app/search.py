@@ -1,0 +1,195 @@
+"""`search_unified`: the one search behind REST, MCP, the viewer and the lists."""
+
+import base64
+import binascii
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from django.db.models import Model, QuerySet
+
+from resources_app.access import Person
+from resources_app.documents import uri_of
+from resources_app.errors import ValidationFailed
+from resources_app.vocabulary import Status
+from search_app.backends import backend
+from search_app.backends.base import Expression
+from search_app.documents import SOURCES, comments_on, fields_of, title_key, title_of
+from search_app.filters import Filters, Words, allowed_documents, interpret, parse_filters
+from search_app.finding import Found, find
+from search_app.gathering import is_a_title
+from search_app.indexing import current_state
+from search_app.models import Document
+from search_app.ranking import Parts
+from search_app.snippets import Lookup, make_snippet
+from search_app.terms import Term, parse
+
+MAX_QUERY = 1000
+MAX_LIMIT = 100
+SORTS = ("relevant", "recent")
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def search_unified(
+    user: Person,
+    query: str,
+    *,
+    types: Words = None,
+    status: Words = None,
+    parent_id: str | None = None,
+    assignee: str | None = None,
+    label: Words = None,
+    sort: str = "relevant",
+    limit: int = 20,
+    cursor: str | None = None,
+    include_content: bool = False,
+    include_scores: bool = False,
+    explain: bool = False,
+) -> dict[str, Any]:
+    text = _checked_query(query)
+    _check_page(sort, limit)
+    filters = parse_filters(types, status, parent_id, assignee, label)
+    request = _fingerprint(text, filters, sort)
+    offset = _offset(cursor, request)
+    slot = current_state().live
+    wanted, narrowed = _interpreted(user, slot, text, filters)
+    found = find(user, slot, wanted, narrowed, sort, offset, limit)
+    shown = _Rendering(user, found, include_content, include_scores or explain, explain)
+    more = offset + limit < found.total
+    answer: dict[str, Any] = {
+        "results": shown.results(),
+        "total": found.total,
+        "query": text,
+        "search_mode": "hybrid" if found.is_hybrid else "bm25",
+        "next_cursor": _cursor(offset + limit, request) if more else None,
+    }
+    return answer | ({"explain": _explanation(wanted, narrowed, found.terms)} if explain else {})
+
+
+def matching_numbers(model: type[Model], text: str) -> QuerySet[Any]:
+    """The numbers of the things of a model in which every word occurs: what `search=` of a collection filters by.
+
+    No word is corrected: which ones are known depends on who asks, and a filter must mean what it says.
+    """
+    slot = current_state().live
+    kind = next(kind for kind, source in SOURCES.items() if source.model is model)
+    rows = Document.objects.filter(slot=slot, kind=kind)
+    terms = parse(_UNSTORABLE.sub(" ", text)[:MAX_QUERY])
+    if not terms:
+        return rows.none().values("object_id")
+    matches = backend().matching(slot, Expression(tuple(term.clause for term in terms), every=True))
+    return rows.filter(pk__in=matches).values("object_id")
+
+
+class _Rendering:
+    """Documents as results. The things are fetched through `visible_to` once more."""
+
+    def __init__(self, user: Person, found: Found, with_content: bool, with_scores: bool, explain: bool) -> None:
+        self.user, self.found = user, found
+        self.with_content, self.with_scores, self.explain = with_content, with_scores, explain
+        self.lookup = Lookup([term.clause for term in found.terms])
+        self.places = {row[0]: (row[1], row[2]) for row in self._places()}
+
+    def results(self) -> list[dict[str, Any]]:
+        things: dict[tuple[str, int], Any] = {}
+        comments: dict[tuple[str, int], Sequence[str]] = {}
+        for kind in {kind for kind, _ in self.places.values()}:
+            numbers = [number for of_kind, number in self.places.values() if of_kind == kind]
+            rows = SOURCES[kind].model.objects.visible_to(self.user).filter(pk__in=numbers)
+            things |= {(kind, thing.pk): thing for thing in rows}
+            comments |= {(kind, number): said.bodies for number, said in comments_on(kind, numbers).items()}
+        shown = [(number, self.places.get(number, ("", 0))) for number in self.found.page]
+        return [
+            self._result(number, things[place], comments.get(place, ())) for number, place in shown if place in things
+        ]
+
+    def _places(self) -> Any:
+        rows = Document.objects.filter(pk__in=self.found.page)
+        return rows.values_list("pk", "kind", "object_id")
+
+    def _result(self, number: int, thing: Any, comments: Sequence[str]) -> dict[str, Any]:
+        fields = fields_of(thing, comments)
+        result: dict[str, Any] = {
+            "id": thing.ref,
+            "uri": uri_of(thing),
+            "type": thing.KIND,
+            "title": title_of(thing),
+            "status": Status(thing.status).label if hasattr(thing, "status") else None,
+            "parent_id": SOURCES[thing.KIND].parent(thing) or None,
+            "snippet": make_snippet(fields, self.lookup),
+        }
+        ranked = self.found.ranked.get(number)
+        if self.with_scores:
+            result["score"] = ranked.score if ranked else 0.0
+        if self.with_content:
+            result["content"] = next(field.text for field in fields if field.name in {"description", "content"})
+        if self.explain:
+            result["explain"] = _rounded(ranked.parts) if ranked else {"beyond_ranking": True}
+        return result
+
+
+def _interpreted(user: Person, slot: str, text: str, filters: Filters) -> tuple[str, Filters]:
+    """Not when something has exactly this title."""
+    wanted, narrowed = interpret(text, filters)
+    if wanted == text:
+        return text, filters
+    allowed = allowed_documents(user, slot, filters)
+    if allowed is None or is_a_title(slot, allowed, title_key(text)):
+        return text, filters
+    return wanted, narrowed
+
+
+def _checked_query(query: Any) -> str:
+    if not isinstance(query, str):
+        raise ValidationFailed("query must be a text.", field="query", value=query)
+    if len(query) > MAX_QUERY:
+        raise ValidationFailed(
+            f"query is {len(query)} characters long, {MAX_QUERY} at most.", field="query", max_length=MAX_QUERY
+        )
+    return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", query)
+
+
+def _check_page(sort: Any, limit: Any) -> None:
+    if sort not in SORTS:
+        raise ValidationFailed(f"sort cannot be {sort!r}.", field="sort", value=sort, allowed_values=list(SORTS))
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
+        raise ValidationFailed(f"limit must be a whole number from 1 to {MAX_LIMIT}.", field="limit", value=limit)
+
+
+def _fingerprint(text: str, filters: Filters, sort: str) -> str:
+    whole = json.dumps([text, asdict(filters), sort], sort_keys=True)
+    return hashlib.blake2b(whole.encode(), digest_size=6).hexdigest()
+
+
+def _cursor(offset: int, request: str) -> str:
+    return base64.urlsafe_b64encode(f"{offset}.{request}".encode()).decode().rstrip("=")
+
+
+def _offset(cursor: Any, request: str) -> int:
+    if cursor is None or cursor == "":
+        return 0
+    try:
+        offset, of_request = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii").split(".")
+        if of_request != request or not offset.isdigit() or len(offset) > 9:
+            raise ValueError
+        return int(offset)
+    except (ValueError, TypeError, AttributeError, UnicodeError, binascii.Error):
+        raise ValidationFailed(
+            "cursor must be the next_cursor of an answer to the same query and filters.", field="cursor", value=cursor
+        ) from None
+
+
+def _rounded(parts: Parts) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in parts._asdict().items() if name != "bm25"}
+
+
+def _explanation(text: str, filters: Filters, terms: Sequence[Term]) -> dict[str, Any]:
+    """How the words were read. How frequent they are is not told: that counts what the caller may not see."""
+    return {
+        "searched": text,
+        "filters": {"types": filters.types, "status": filters.status},
+        "terms": [{"word": term.word, "corrected_from": term.corrected_from or None} for term in terms],
+    }

@@ -1,0 +1,136 @@
+"""The rules of the house as functions from a module's syntax tree to what is wrong with it."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PACKAGES = ("backlog_site", "search_app", "resources_app")
+ADAPTERS = ("backlog_site/api/", "backlog_site/mcp/", "backlog_site/viewer/")
+
+QUERYING = {"objects", "_default_manager", "_base_manager"}
+WRITING = {"save", "create", "get_or_create", "update_or_create", "bulk_create", "bulk_update", "update", "delete"}
+FORBIDDEN_WORDS = {"manager", "helper", "helpers", "util", "utils", "handler", "handlers", "processor", "data", "info"}
+# The contract's own word, in BACKLOG_DATA_DIR; a method of Django's views; one that httpcore asks for.
+ACCEPTED_NAMES = {"is_own_data", "get_context_data", "get_extra_info"}
+# Errors to map and connections to give back; everything else of django.db is a query.
+DATABASE_EDGE = {"close_old_connections", "connection", "connections", "transaction"}
+
+
+def sources() -> Iterator[tuple[str, str]]:
+    """Name and text of every module we wrote, migrations left out."""
+    for package in PACKAGES:
+        for file in sorted((ROOT / package).rglob("*.py")):
+            if "migrations" not in file.parts:
+                yield file.relative_to(ROOT).as_posix(), file.read_text()
+
+
+def queries_in_adapter(tree: ast.AST) -> list[str]:
+    """Models may be named as types; asking the database is the domain's work."""
+    found = [f"line {node.lineno}: {ast.unparse(node)}" for node in _attributes(tree) if _is_query(node)]
+    for module, name, line in _imports(tree):
+        is_edge = name in DATABASE_EDGE or name.endswith("Error")
+        if module.startswith("django.db.models") or (module == "django.db" and not is_edge):
+            found.append(f"line {line}: from {module} import {name}")
+    return found
+
+
+def _is_query(node: ast.Attribute) -> bool:
+    return node.attr in QUERYING or (node.attr == "cursor" and ast.unparse(node.value).startswith("connection"))
+
+
+def orm_writes(tree: ast.AST) -> set[str]:
+    """The names of the writing methods that are called on querysets and rows."""
+    return {method for call in _calls(tree) if (method := _orm_write(call))}
+
+
+def _orm_write(call: ast.Call) -> str | None:
+    """WriteSession.save names its action and is the write path; dict.update and redis' delete take arguments."""
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    keywords = {keyword.arg for keyword in call.keywords}
+    if method not in WRITING or (method == "save" and "action" in keywords):
+        return None
+    if method == "delete":
+        return None if call.args or keywords else method
+    if method == "update":
+        return None if call.args or "__dict__" in ast.unparse(call.func) else method
+    if method == "save":
+        return method
+    return method if {node.attr for node in _attributes(call.func)} & QUERYING else None
+
+
+def model_signals(tree: ast.AST) -> list[str]:
+    return [
+        f"line {line}: {module}.{name}"
+        for module, name, line in _imports(tree)
+        if module.startswith("django.db.models.signals")
+        or (module, name) in {("django.db.models", "signals"), ("django.dispatch", "receiver")}
+    ]
+
+
+def broad_excepts(tree: ast.AST) -> list[str]:
+    broad = {"Exception", "BaseException"}
+    return [
+        f"line {node.lineno}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ExceptHandler)
+        and (node.type is None or broad & {name.id for name in ast.walk(node.type) if isinstance(name, ast.Name)})
+    ]
+
+
+def pickles(tree: ast.AST) -> list[str]:
+    modules = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal"}
+    imported = [f"line {line}: {module}" for module, _, line in _imports(tree) if module.partition(".")[0] in modules]
+    named = [
+        f"line {node.lineno}: 'pickle'"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and node.value == "pickle"
+    ]
+    return imported + named
+
+
+def logic_in_save(tree: ast.AST) -> list[str]:
+    """A row that writes more than itself when it is saved cannot be written knowingly."""
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    of_models = [node for node in classes if any("Model" in ast.unparse(base) for base in node.bases)]
+    return [
+        f"{node.name}.{part.name}"
+        for node in of_models
+        for part in node.body
+        if isinstance(part, ast.FunctionDef) and part.name in {"save", "delete", "full_clean"}
+    ]
+
+
+def unclear_names(module: str, tree: ast.AST) -> list[str]:
+    defined = [
+        node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    ]
+    return [
+        name for name in (Path(module).stem, *defined) if name not in ACCEPTED_NAMES and _words(name) & FORBIDDEN_WORDS
+    ]
+
+
+def function_lengths(tree: ast.AST) -> list[int]:
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return [(node.end_lineno or node.lineno) - node.lineno + 1 for node in functions]
+
+
+def _words(name: str) -> set[str]:
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
+
+
+def _attributes(tree: ast.AST) -> Iterator[ast.Attribute]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+
+
+def _calls(tree: ast.AST) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+def _imports(tree: ast.AST) -> Iterator[tuple[str, str, int]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            yield from ((node.module or "", name.name, node.lineno) for name in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((name.name, "", node.lineno) for name in node.names)

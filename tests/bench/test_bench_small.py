@@ -1,0 +1,63 @@
+"""A run too small to say anything about speed: all is asked over real HTTP, and the results have their shape."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.rows import ROWS
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+TASKS = 50
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("bench")
+    command = [sys.executable, "-m", "bench", "--db", "sqlite", "--sizes", str(TASKS), "--share", "0.01"]
+    run = subprocess.run(
+        [*command, "--output", str(folder)], cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr + run.stdout
+    assert (folder / "results.txt").read_text() in run.stdout
+    return dict(json.loads((folder / "results.json").read_text()))
+
+
+def test_every_row_is_measured_and_named(results: dict[str, Any]) -> None:
+    assert set(results) == {"machine", "rows", "figures"}
+    assert [row["name"] for row in results["rows"]] == [row.name for row in ROWS]
+    for row in results["rows"]:
+        assert set(row) == {"name", "db", "tasks", "p50_ms", "p95_ms", "cpu_ms", "n"}
+        assert (row["db"], row["tasks"]) == ("sqlite", TASKS)
+        assert 0 < row["p50_ms"] <= row["p95_ms"] and row["n"] > 0
+
+
+def test_the_figures_name_what_they_were_counted_with(results: dict[str, Any]) -> None:
+    figures = results["figures"]
+    assert figures["token_counter"].startswith("o200k_base")
+    tokens = figures["by_database"]["sqlite"]["edit_tokens"]
+    ratio = tokens["read_all_write_all"]["tokens"] / tokens["write"]["tokens"]
+    assert figures["edit_token_ratio"] == round(ratio, 1)
+    for name in (
+        "append_1mb_ratio",
+        "cold_start_s",
+        "rss_mb",
+        "requests_per_s",
+        "event_p95_ms",
+        "tools_list_tokens",
+        "ib_rows_per_s",
+    ):
+        assert figures[name] == figures["by_database"]["sqlite"][name] > 0
+    assert set(figures["growth"]["sqlite"]) == {row.name for row in ROWS}
+    assert figures["growth"]["sqlite"]["rest_get"]["p50"] == 1.0
+
+
+def test_a_size_that_cannot_be_measured_is_refused() -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "bench", "--sizes", "3"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 2 and "at least 10 tasks" in run.stderr

@@ -1,0 +1,77 @@
+"""axe finds nothing: every page and every open layer, light and dark, wide and narrow."""
+
+import itertools
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import SIZES, Visit
+
+PAGES = (
+    "/", "/board/?priority=urgent&assignee=carol", "/board/?search=nothinghasthis", "/list/?priority=high&assignee=alice",
+    "/list/?group=epic_id&priority=high&assignee=alice", "/epics/", "/insights/", "/activity/?source=people&author=carol",
+    "/activity/?view=journal&author=carol", "/files/resources", "/connect/", "/profile/", "/sync/", "/t/TASK-0002/",
+    "/t/EPIC-0001/", "/t/TASK-0002/edit/", "/new/", "/open/?uri=mcp://backlog/resources/docs/notes.md",
+    "/open/?uri=mcp://backlog/resources/docs/source.py", "/open/?uri=file:///nowhere.md", "/t/TASK-9999/",
+    "/board/?priority=urgent&assignee=carol&open=/t/TASK-0003/",
+)  # fmt: skip
+SMALL_BOARD = "/board/?priority=urgent&assignee=carol"
+OPTIONS = {
+    "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]},
+    "resultTypes": ["violations"],
+}
+
+
+def findings(page: Page, where: str) -> list[str]:
+    """In both themes and widths; a page need not be loaded again for that."""
+    wrong = []
+    for width, theme in itertools.product(SIZES, ("light", "dark")):
+        page.set_viewport_size({"width": width, "height": SIZES[width]})
+        page.emulate_media(color_scheme=theme)
+        found = Axe().run(page, options=OPTIONS).response["violations"]
+        wrong += [f"{where} {width} {theme}: {one['id']}: {_nodes(one)}" for one in found]
+    page.set_viewport_size({"width": 1440, "height": SIZES[1440]})
+    return wrong
+
+
+def _nodes(violation: dict) -> str:
+    return " | ".join(node["html"][:120] for node in violation["nodes"][:3])
+
+
+def test_no_page_has_a_finding(visit: Visit) -> None:
+    page = visit("/profile/", name="carol", bypass_csp=True).page
+    wrong: list[str] = []
+    for path in PAGES:
+        page.goto(path)
+        expect(page.locator("html[data-ready='2']")).to_have_count(1)
+        if "open=" in path:
+            expect(page.locator("#pane .title")).to_be_visible()
+        wrong += findings(page, path)
+    assert wrong == []
+
+
+def test_no_open_layer_has_a_finding(visit: Visit) -> None:
+    page = visit(SMALL_BOARD, name="carol", bypass_csp=True).page
+    page.locator(".card a.t").first.focus()
+    page.keyboard.press("s")
+    wrong = findings(page, "status menu")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+k")
+    page.locator("#spot input").fill("renames")
+    expect(page.locator("#from-server [role=option]").first).to_be_visible()
+    wrong += findings(page, "search box")
+    page.keyboard.press("Escape")
+    page.keyboard.press("c")
+    expect(page.locator("#dialog [name=title]")).to_be_visible()
+    wrong += findings(page, "create dialog")
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    wrong += findings(page, "keys")
+    assert wrong == []
+
+
+def test_the_login_page_has_no_finding(visit: Visit) -> None:
+    page = visit("/profile/", bypass_csp=True).page
+    page.context.clear_cookies()
+    page.goto("/login/")
+    assert findings(page, "login") == []

@@ -1,0 +1,155 @@
+"""A backup holds everything as of one moment, also while others write, and goes back into either database."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import Group, User
+from django.core.management import CommandError, call_command
+
+from backlog_site import backups
+from resources_app import batches, storing, tokens, writing
+from resources_app.models import Change, Task
+from tests.concurrency.crew import line_up, send, together
+from tests.factories import as_actor, make_epic, make_task, system, task_uri
+from tests.other_processes import environment, run, shared_environment
+
+pytestmark = pytest.mark.django_db(transaction=True, serialized_rollback=True)
+
+RESTORE = """
+import sys
+from django.core.management import call_command
+call_command("migrate", verbosity=0)
+call_command("restore", sys.argv[1])
+call_command("backup", sys.argv[2])
+"""
+WRITERS, BATCHES, BACKUPS = 2, 40, 4
+
+
+def rows_in(file: Path) -> list[Any]:
+    with gzip.open(file, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines][1:]
+
+
+def without_transactions(rows: list[Any]) -> list[Any]:
+    for row in rows:
+        if row.get("model") == "resources_app.change":
+            row["fields"]["txid"] = 0
+    return rows
+
+
+def restored_elsewhere(file: Path, folder: Path) -> Path:
+    """What a new SQLite database holds after it was restored there, as a backup of its own."""
+    again = folder / "again.gz"
+    run(environment(folder, f"sqlite:///{folder / 'other.sqlite3'}"), RESTORE, file, again)
+    return again
+
+
+def fill(alice: User, carol: User) -> Task:
+    Group.objects.create(name="design").user_set.add(alice)
+    epic = make_epic(title="Эпик 数据库")
+    task = make_task(title="Hidden", epic_id=epic.ref, groups=["design"], labels=["a", "b"], due_date="2026-12-01")
+    make_task(title="Needs it", depends_on=[task.ref])
+    writing.add_comment(as_actor(alice), task_uri(task), "Said \x0b here\u2028")
+    storing.create_resource(as_actor(alice), "artifacts/logo.png", b"\x89PNG\r\n\x1a\n\x00\xff")
+    writing.write(as_actor(alice), task_uri(task, "description"), {"type": "set", "value": "one\r\ntwo\n"})
+    tokens.create(alice, "laptop", "write")
+    return task
+
+
+def test_everything_comes_back_in_another_database(alice: User, carol: User, tmp_path: Path) -> None:
+    fill(alice, carol)
+    call_command("backup", tmp_path / "all.gz")
+    again = restored_elsewhere(tmp_path / "all.gz", tmp_path)
+    assert rows_in(again) == without_transactions(rows_in(tmp_path / "all.gz"))
+    assert (tmp_path / "all.gz").stat().st_mode & 0o077 == 0
+
+
+def test_a_restored_site_goes_on(alice: User, carol: User, tmp_path: Path) -> None:
+    task = fill(alice, carol)
+    call_command("backup", tmp_path / "all.gz")
+    make_task(title="Written after the backup")
+    call_command("restore", tmp_path / "all.gz", replace=True)
+    assert not Task.objects.filter(title="Written after the backup").exists()
+    writing.write(as_actor(alice), task_uri(task, "title"), {"type": "set", "value": "Seen"})
+    assert make_task(title="The next").number == task.number + 2
+    assert Change.objects.filter(object_id=task.pk, kind="task").count() == 3
+
+
+def test_a_database_with_something_in_it_is_left_alone(alice: User, tmp_path: Path) -> None:
+    make_task(title="Here before")
+    call_command("backup", tmp_path / "all.gz")
+    with pytest.raises(CommandError, match="not empty"):
+        call_command("restore", tmp_path / "all.gz")
+    assert Task.objects.get().title == "Here before"
+
+
+@pytest.mark.parametrize("damage", ["cut", "no end", "other", "another version", "missing"])
+def test_a_damaged_file_changes_nothing(alice: User, tmp_path: Path, damage: str) -> None:
+    make_task(title="Here before")
+    file = tmp_path / "all.gz"
+    call_command("backup", file)
+    lines = gzip.decompress(file.read_bytes()).decode().splitlines(keepends=True)
+    if damage == "cut":
+        file.write_bytes(file.read_bytes()[:-20])
+    elif damage == "no end":
+        file.write_bytes(gzip.compress("".join(lines[:-1]).encode()))
+    elif damage == "other":
+        file.write_bytes(gzip.compress(b'{"title": "no backup"}\n'))
+    elif damage == "another version":
+        file.write_bytes(gzip.compress("".join([lines[0].replace("0001_initial", "0001_other"), *lines[1:]]).encode()))
+    else:
+        file.unlink()
+    with pytest.raises(CommandError):
+        call_command("restore", file, replace=True)
+    assert Task.objects.get().title == "Here before"
+
+
+def test_a_backup_that_fails_leaves_the_one_before(alice: User, tmp_path: Path) -> None:
+    call_command("backup", tmp_path / "all.gz")
+    before = (tmp_path / "all.gz").read_bytes()
+
+    def full(**_: Any) -> None:
+        raise OSError("No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        backups.back_up(tmp_path / "all.gz", full)
+    assert [file.read_bytes() for file in tmp_path.glob("all.gz*")] == [before]
+
+
+def write_or_back_up(part: int) -> list[str]:
+    """The last one takes backups; the others write the same line to both tasks, in one batch each."""
+    line_up()
+    if part < WRITERS:
+        actor, both = system(), list(Task.objects.all())
+        for number in range(BATCHES):
+            line = {"type": "append", "content": f"{part}.{number}\n"}
+            batches.write_batch(actor, [{"uri": task_uri(one, "description"), "operation": line} for one in both])
+        return []
+    files = [f"{settings.DATA_DIR}/{number}.gz" for number in range(BACKUPS)]
+    for file in files:
+        backups.back_up(Path(file), lambda **_: None)
+    return files
+
+
+def back_up_while_others_write() -> list[str]:
+    system()
+    make_task(title="One")
+    make_task(title="Other")
+    return together(write_or_back_up, range(WRITERS + 1))[-1]
+
+
+def test_a_backup_under_load_holds_no_half_of_a_batch(tmp_path: Path) -> None:
+    files = send(shared_environment(tmp_path, BACKLOG_DB_POOL="1"), back_up_while_others_write)
+    assert len(files) == BACKUPS
+    for file in map(Path, files):
+        rows = rows_in(file)
+        texts = {row["fields"]["description"] for row in rows if row.get("model") == "resources_app.task"}
+        assert len(texts) == 1
+        lines = texts.pop().splitlines()
+        changes = [row for row in rows if row.get("model") == "resources_app.change"]
+        assert len(changes) == 2 * (1 + len(lines))
+    restored_elsewhere(Path(files[-1]), tmp_path)

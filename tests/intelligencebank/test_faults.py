@@ -1,0 +1,165 @@
+"""Every fault in every stage: the run ends well or says why, and nothing is hidden that is still there."""
+
+from dataclasses import replace
+
+import pytest
+
+from resources_app.intelligencebank.fake.profile import FAULTS, Fault
+from resources_app.intelligencebank.fake.service import FakeIB, Query
+from resources_app.intelligencebank.fake.world import Tenant
+from resources_app.intelligencebank.sync import working
+from resources_app.intelligencebank.transport import Limits
+from resources_app.models import IBConnection, IBFolder, IBResource, IBSyncRun
+from tests.intelligencebank.mirrors import all_ids, sync, visible_rows
+from tests.intelligencebank.worlds import fill_tenant, folder_named
+
+# Of the faults that look alike to the client one each.
+KINDS = [kind for kind in FAULTS if kind not in {"400", "404", "409", "500", "html", "slow_headers", "reset_body"}]
+STAGES_OF = {
+    "full": ("address", "login", "folders", "resources", "in_folder", "by_id"),
+    "incremental": ("recent",),
+    "reconcile": ("by_id", "folders"),
+}
+
+
+@pytest.fixture
+def tenant(fake: FakeIB) -> Tenant:
+    return fill_tenant(fake, resources=120)
+
+
+@pytest.fixture
+def mirrored(connection: IBConnection, monkeypatch: pytest.MonkeyPatch) -> IBConnection:
+    assert sync(connection).status == "complete"
+    monkeypatch.setattr("resources_app.intelligencebank.connections.Transport", _hurried)
+    return connection
+
+
+def _hurried(hosts: object, _limits: object) -> object:
+    from resources_app.intelligencebank.transport import Transport
+
+    return Transport(hosts, Limits(read=0.2, total=0.4, body=2_000_000))
+
+
+@pytest.mark.parametrize(("kind", "nth"), [(kind, 1 + at % 2) for at, kind in enumerate(KINDS)])
+def test_no_fault_in_any_stage_hides_what_is_there(
+    fake: FakeIB, tenant: Tenant, mirrored: IBConnection, kind: str, nth: int
+) -> None:
+    """A fault that stays, from the first call of a stage or from the second."""
+    gone = sorted(all_ids(fake))[5]
+    tenant.delete(gone)
+    there = all_ids(fake)
+    tried = 0
+    for run_kind, stages in STAGES_OF.items():
+        for stage in stages:
+            fake.faults = [Fault(kind, stage, nth=nth, times=10**6)]
+            if stage == "in_folder":
+                _make_counts_differ(fake, tenant)
+            fake.expire_sessions()
+            run = sync(mirrored, run_kind)
+            tried += sum(fault.seen for fault in fake.faults) > 0
+            fake.faults, fake.between = [], lambda query: None
+            assert visible_rows(mirrored) - {gone} == there, (run_kind, stage, run.status, run.error)
+            assert not IBResource.objects.filter(tombstoned_at__isnull=False).exists()
+            assert not IBFolder.objects.filter(hidden=True).exists()
+            assert run.status in {"complete", "paused", "failed", "auth_required", "incomplete"}
+            _settle(mirrored)
+    assert tried == 9
+    assert sync(mirrored).status == "complete", "and afterwards all is well"
+    assert visible_rows(mirrored) == there
+
+
+def _make_counts_differ(fake: FakeIB, tenant: Tenant) -> None:
+    """A resource that moves after the folders were read sends the run into single folders."""
+    moving, logos, photos = sorted(all_ids(fake))[0], folder_named(tenant, "Logos"), folder_named(tenant, "Photos")
+    fake.between = lambda query: (
+        tenant.move(moving, photos if tenant.home[tenant.resource(moving)] == logos else logos, touches=False)
+        if query.search.get("parent") == folder_named(tenant, "Marketing")
+        else None
+    )
+
+
+def _settle(connection: IBConnection) -> None:
+    """As an admin would, or tomorrow."""
+    IBSyncRun.objects.filter(status="paused").update(status="failed")
+    IBConnection.objects.filter(pk=connection.pk).update(state="ok", session=b"")
+
+
+def test_a_pause_goes_on_where_it_was(fake: FakeIB, mirrored: IBConnection) -> None:
+    fake.faults = [Fault("503", "resources", nth=2, times=2)]
+    run = sync(mirrored)
+    assert (run.status, run.checkpoint["stage"], run.checkpoint["offset"]) == ("paused", "resources", 90)
+    assert run.resume_at is not None
+    calls = fake.calls("folders")
+    again = sync(mirrored)
+    assert (again.pk, again.status) == (run.pk, "complete") and fake.calls("folders") == calls
+
+
+def test_a_run_that_never_gets_anywhere_gives_up(fake: FakeIB, mirrored: IBConnection) -> None:
+    fake.faults = [Fault("503", "resources", times=10**6)]
+    outcomes = [sync(mirrored).status for _ in range(working.MAX_FAILURES)]
+    assert outcomes == ["paused"] * (working.MAX_FAILURES - 1) + ["failed"]
+
+
+@pytest.mark.parametrize("change", ["delete", "create", "update", "move", "mixed"])
+def test_changes_between_pages_lose_nothing(
+    fake: FakeIB, tenant: Tenant, connection: IBConnection, change: str
+) -> None:
+    tenant.fill(160, list(tenant.folders))
+    sync(connection)
+    state = {"n": 0}
+
+    def between(query: Query) -> None:
+        if query.stage != "resources" or query.offset > 400:
+            return
+        state["n"] += 1
+        live = sorted(all_ids(fake))
+        victim = live[state["n"] * 17 % len(live)]
+        kind = ("delete", "create", "update", "move")[state["n"] % 4] if change == "mixed" else change
+        if kind == "delete" and state["n"] < 12:
+            tenant.delete(victim)
+        elif kind == "create":
+            tenant.add_resource(folder_named(tenant, "Legal"))
+        elif kind == "update":
+            tenant.update(victim, name="changed")
+        elif kind == "move":
+            tenant.move(victim, folder_named(tenant, "Logos"), touches=False)
+
+    fake.between = between
+    run = sync(connection)
+    fake.between = lambda query: None
+    lost = (all_ids(fake) & set(IBResource.objects.values_list("ib_id", flat=True))) - visible_rows(connection)
+    assert lost == set(), (run.status, run.error)
+    assert sync(connection).status == "complete"
+    assert visible_rows(connection) == all_ids(fake)
+
+
+@pytest.mark.parametrize(
+    "switches",
+    [
+        {"expired": "200", "session": "sliding", "sessions": "single"},
+        {"page_cap": 50},
+        {"page_cap": 7},
+        {"page_cap": 1000, "root_listing": "children"},
+        {"deleted": "status", "ties": "shuffled"},
+        {"count": "total", "move_touches": False},
+        {"count": "stale"},
+        {"login_failure": "401", "overload": "200", "calls_per_minute": 10_000},
+    ],
+    ids=str,
+)
+def test_the_mirror_is_right_whatever_the_real_one_turns_out_to_be(
+    fake: FakeIB, tenant: Tenant, connection: IBConnection, switches: dict[str, object]
+) -> None:
+    fake.profile = replace(fake.profile, **switches)
+    assert sync(connection).status == "complete"
+    assert visible_rows(connection) == all_ids(fake)
+    gone = sorted(all_ids(fake))[9]
+    tenant.delete(gone)
+    fake.expire_sessions()
+    run = sync(connection)
+    is_stale = switches.get("count") == "stale"
+    assert run.status == ("incomplete" if is_stale else "complete"), run.error
+    assert visible_rows(connection) == all_ids(fake) | ({gone} if is_stale else set())
+    IBSyncRun.objects.filter(status="paused").update(status="failed")
+    assert sync(connection, "reconcile").status == "complete"
+    assert visible_rows(connection) == all_ids(fake)

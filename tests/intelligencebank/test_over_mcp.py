@@ -1,0 +1,127 @@
+"""The official client browses root → folder → resources → asset as two people, and hears of changes; no secret leaks."""
+
+import asyncio
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from mcp import Client, MCPError
+
+from resources_app.intelligencebank.fake.service import FakeIB
+from resources_app.intelligencebank.fake.world import Tenant
+from tests.intelligencebank.worlds import ALICE, BOB, fill_tenant, folder_named, running_fake
+from tests.mcp.clients import ERAS, connected
+from tests.mcp.site import Site, running_site
+
+CLIENT_ID = "vvVq"
+
+
+@dataclass
+class Library:
+    site: Site
+    fake: FakeIB
+    tenant: Tenant
+    tokens: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def library() -> Iterator[Library]:
+    with running_fake() as fake:
+        tenant = fill_tenant(fake, CLIENT_ID)
+        origins = ",".join(fake.urls.values())
+        with running_site(os.environ["REDIS_URL"], BACKLOG_IB_LOCAL_ORIGINS=origins, BACKLOG_LOG_LEVEL="DEBUG") as site:
+            roles = {"alice": ["contributor"], "bob": ["viewer"], "carol": ["admin"]}
+            tokens = {name: site.elsewhere.token(name=name, roles=of, scope="read") for name, of in roles.items()}
+            assert site.elsewhere.sync_tenant(platform_url=fake.urls["platform"], client_id=CLIENT_ID) == "complete"
+            for name, email, word in (("alice", ALICE, "alice-secret-word"), ("bob", BOB, "bob-secret-word")):
+                site.elsewhere.link_person(name=name, client_id=CLIENT_ID, email=email, password=word)
+            yield Library(site, fake, tenant, tokens)
+
+
+async def contents(client: Client, uri: str) -> Any:
+    [read] = (await client.read_resource(uri)).contents
+    return json.loads(read.text)
+
+
+async def mirrored_in_list(client: Client) -> list[Any]:
+    found, cursor = [], None
+    while True:
+        page = await client.list_resources(cursor=cursor)
+        found += [resource for resource in page.resources if resource.uri.startswith("ib://")]
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize(
+    ("person", "top", "leaf", "foreign"),
+    [("alice", "Marketing", "Logos", "Legal"), ("bob", "Legal", "Legal", "Marketing")],
+)
+def test_two_people_browse_from_the_root_to_an_asset(
+    library: Library, era: str, person: str, top: str, leaf: str, foreign: str
+) -> None:
+    async def browse() -> None:
+        async with connected(library.site, library.tokens[person], era) as client:
+            [listed] = await mirrored_in_list(client)
+            assert (listed.name, listed.mime_type) == (top, "application/vnd.intelligencebank.folder")
+            assert listed.description in {"Campaigns and brand", "Folder with 10 files"}
+            assert listed.annotations.audience and "untrusted" in listed.meta
+            root = await contents(client, f"ib://{CLIENT_ID}/folders/root")
+            assert [one["uri"] for one in root["subfolders"]] == [listed.uri]
+            folder = await contents(client, f"ib://{CLIENT_ID}/folders/{folder_named(library.tenant, leaf)}")
+            page = await contents(client, folder["resources_uri"] + "?limit=3")
+            asset = await contents(client, page["results"][0]["uri"])
+            assert asset["folder"]["id"] == folder["id"] and asset["freshness"] == "fresh" and asset["synced_at"]
+            found = await contents(client, f"ib://{CLIENT_ID}/search?q=asset")
+            assert found["total"] == (20 if person == "alice" else 10)
+            for uri in (f"folders/{folder_named(library.tenant, foreign)}", f"folders/{'f' * 32}"):
+                with pytest.raises(MCPError):
+                    await client.read_resource(f"ib://{CLIENT_ID}/{uri}")
+
+    asyncio.run(browse())
+
+
+def test_an_admin_without_a_link_sees_nothing(library: Library) -> None:
+    async def browse() -> None:
+        async with connected(library.site, library.tokens["carol"], "auto") as client:
+            assert await mirrored_in_list(client) == []
+            assert (await contents(client, f"ib://{CLIENT_ID}/folders/root"))["subfolders"] == []
+            assert (await contents(client, f"ib://{CLIENT_ID}/search?q=asset"))["total"] == 0
+
+    asyncio.run(browse())
+
+
+def test_a_change_in_intelligencebank_reaches_who_watches(library: Library) -> None:
+    logos = folder_named(library.tenant, "Logos")
+    uri = f"ib://{CLIENT_ID}/folders/{logos}/resources"
+
+    async def watch() -> None:
+        heard: asyncio.Queue[str] = asyncio.Queue()
+
+        async def hear(message: Any) -> None:
+            if getattr(message, "method", "") == "notifications/resources/updated":
+                await heard.put(message.params.uri)
+
+        async with connected(library.site, library.tokens["alice"], "legacy", message_handler=hear) as client:
+            await client.session.subscribe_resource(uri)
+            with library.fake.lock:
+                library.tenant.add_resource(logos, name="A fresh logo")
+            platform = library.fake.urls["platform"]
+            await asyncio.to_thread(library.site.elsewhere.sync_tenant, platform_url=platform, client_id=CLIENT_ID)
+            assert await asyncio.wait_for(heard.get(), 20) == uri
+
+    asyncio.run(watch())
+
+
+def test_no_log_line_and_no_stored_byte_holds_a_secret(library: Library) -> None:
+    with library.site.client(library.tokens["alice"]) as http:
+        page = http.get(f"{library.site.url}/api/v1/ib/{CLIENT_ID}/folders/root/").text
+    log = library.site.log.read_text(errors="replace")
+    stored = b"".join(file.read_bytes() for file in library.site.log.parent.glob("site.sqlite3*"))
+    assert "Marketing" in page and library.fake.secrets and "/api/v1/ib/" in log
+    for secret in library.fake.secrets:
+        assert secret not in page and secret not in log and secret.encode() not in stored

@@ -1,0 +1,141 @@
+"""The site in processes of its own, as it runs in production: two web processes, a database, and somebody elsewhere."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import httpx
+import psycopg
+
+from backlog_site.embedded import free_port, spawn, stop
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 60
+
+
+class Elsewhere:
+    """`elsewhere.create(values={...})` runs in another process; see elsewhere.py for what there is."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", "import django; django.setup(); from tests.mcp.elsewhere import obey; obey()"],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._is_ready = False
+
+    def __getattr__(self, name: str) -> Any:
+        def call(**arguments: Any) -> Any:
+            if not self._is_ready:
+                assert self._answer() == "ready"
+                self._is_ready = True
+            self._process.stdin.write(json.dumps([name, arguments]) + "\n")
+            self._process.stdin.flush()
+            return self._answer()
+
+        return call
+
+    def _answer(self) -> Any:
+        line = self._process.stdout.readline()
+        assert line, "the process elsewhere has ended"
+        return json.loads(line)
+
+    def close(self) -> None:
+        self._process.stdin.close()
+        self._process.wait(10)
+
+
+@dataclass
+class Site:
+    url: str
+    environment: dict[str, str]
+    elsewhere: Elsewhere
+    log: Path
+    web: subprocess.Popen[bytes]
+
+    @property
+    def mcp(self) -> str:
+        return f"{self.url}/mcp"
+
+    def client(self, token: str | None, **headers: str) -> httpx.Client:
+        """A plain HTTP client, for what the official one would never send."""
+        authorization = {"Authorization": f"Bearer {token}"} if token else {}
+        accepted = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+        return httpx.Client(headers=accepted | authorization | headers, timeout=30, trust_env=False)
+
+
+@contextmanager
+def running_site(redis: str, **variables: str) -> Iterator[Site]:
+    with tempfile.TemporaryDirectory(prefix="backlog-mcp-") as folder, _database(Path(folder)) as database:
+        port = free_port()
+        url = f"http://127.0.0.1:{port}"
+        environment = {
+            **os.environ,
+            **{"DATABASE_URL": database, "REDIS_URL": redis, "BACKLOG_DATA_DIR": folder, "BACKLOG_PUBLIC_URL": url},
+            **{"DJANGO_SETTINGS_MODULE": "tests.mcp.fixture.settings"},
+            **variables,
+        }
+        migrate = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
+        subprocess.run(migrate, cwd=ROOT, env=environment, check=True)
+        elsewhere = Elsewhere(environment)
+        log = Path(folder) / "web.log"
+        try:
+            with web_processes(environment, port, log) as web:
+                yield Site(url, environment, elsewhere, log, web)
+        finally:
+            elsewhere.close()
+
+
+@contextmanager
+def _database(folder: Path) -> Iterator[str]:
+    """Beside the one of pytest-django, which other processes cannot see into while a test runs."""
+    given = os.environ.get("DATABASE_URL", "")
+    if not given.startswith("postgres"):
+        yield f"sqlite:///{folder / 'site.sqlite3'}"
+        return
+    name = f"mcp_{os.getpid()}_{time.time_ns()}"
+    with psycopg.connect(given, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        try:
+            yield urlunsplit(urlsplit(given)._replace(path=f"/{name}"))
+        finally:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextmanager
+def web_processes(environment: dict[str, str], port: int, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    command = [
+        *(sys.executable, "-m", "uvicorn", "backlog_site.asgi:application", "--port", str(port), "--workers", "2"),
+        *("--lifespan", "on", "--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "1"),
+    ]
+    with log.open("ab") as output:
+        process = spawn(command, output=output, environment=environment, folder=ROOT)
+    try:
+        _wait_until_it_answers(port, process, log)
+        yield process
+    finally:
+        stop(process)
+
+
+def _wait_until_it_answers(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            httpx.get(f"http://127.0.0.1:{port}/mcp", timeout=2, trust_env=False)
+        except httpx.TransportError:
+            time.sleep(0.1)
+        else:
+            return
+    raise AssertionError(f"The site did not start:\n{log.read_text(errors='replace')}")

@@ -1,0 +1,82 @@
+"""What is bounded, and what happens without Redis, on a site of its own."""
+
+from contextlib import ExitStack
+
+import pytest
+
+from backlog_site.embedded import free_port, start_valkey, stop, valkey_answers
+from tests.mcp.clients import get_stream, initialize, listening, modern, request, session, subscribe, title
+from tests.mcp.site import running_site
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory):
+    """A Valkey that a test may stop."""
+    url = f"redis://127.0.0.1:{free_port()}"
+    process = start_valkey(url, tmp_path_factory.mktemp("valkey"))
+    while not valkey_answers(url):
+        assert process.poll() is None
+    yield url, process
+    stop(process)
+
+
+@pytest.fixture(scope="module")
+def small_site(redis):
+    with running_site(redis[0], BACKLOG_MCP_STREAMS="3", BACKLOG_MCP_SESSIONS="4") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def token(small_site):
+    small_site.elsewhere.token(name="carol", roles=["admin"], scope="admin")
+    return small_site.elsewhere.token(name="alice", roles=["contributor"])
+
+
+def test_the_sessions_unused_for_longest_make_room_for_new_ones(small_site, token) -> None:
+    with small_site.client(token) as http:
+        opened = [initialize(small_site, http).headers["mcp-session-id"] for _ in range(4)]
+
+        def ping(session_id: str) -> int:
+            headers = {"Mcp-Session-Id": session_id}
+            return http.post(small_site.mcp, json=request("ping"), headers=headers).status_code
+
+        assert ping(opened[0]) == 200
+        newest = initialize(small_site, http).headers["mcp-session-id"]
+        assert [ping(session_id) for session_id in opened] == [200, 404, 200, 200]
+        assert http.delete(small_site.mcp, headers={"Mcp-Session-Id": newest}).status_code == 200
+
+
+def test_streams_of_a_user_are_bounded_in_each_process(small_site, token) -> None:
+    refused = 0
+    with small_site.client(token) as http, ExitStack() as streams:
+        for _ in range(20):
+            try:
+                streams.enter_context(listening(small_site, http, "mcp://backlog/tasks"))
+            except EOFError:
+                refused += 1
+        assert 14 <= refused <= 17
+    with small_site.client(token) as http, listening(small_site, http, "mcp://backlog/tasks"):
+        assert modern(small_site, http, "tools/list").status_code == 200
+
+
+def test_without_redis_the_newer_era_goes_on_and_sessions_say_so(small_site, token, redis) -> None:
+    _, process = redis
+    uri = f"mcp://backlog/tasks/{small_site.elsewhere.create(values={'title': 'Redis goes away'})}"
+    with (
+        session(small_site, token) as http,
+        session(small_site, token) as other,
+        small_site.client(token) as stateless,
+        small_site.client(token) as listener,
+        listening(small_site, listener, uri) as events,
+    ):
+        subscribe(small_site, http, uri)
+        with get_stream(small_site, http) as legacy_events:
+            stop(process)
+            answer = other.post(small_site.mcp, json=request("ping"))
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+            assert answer.json()["error"]["data"]["code"] == "unavailable"
+            assert initialize(small_site, stateless).status_code == 503
+            assert modern(small_site, stateless, "tools/list").status_code == 200
+            small_site.elsewhere.write(uri=uri, operation=title("written without Redis"))
+            assert events.next_update()["_meta"]["change"]["version"] == 2
+            assert legacy_events.next_update()["_meta"]["change"]["version"] == 2

@@ -1,0 +1,181 @@
+"""`get_resource`, `resources/read` and REST give the same for every registered address, to everybody, over the wire."""
+
+import asyncio
+import base64
+import json
+from typing import Any
+
+import pytest
+from mcp import Client, MCPError
+
+from resources_app.registry import REGISTRY
+from tests.mcp.clients import ERAS, connected
+from tests.mcp.conftest import Tokens, site, tokens  # noqa: F401  fixtures
+from tests.mcp.site import Site
+
+ERRORS = {"InvalidURI", "MissingTemplateVariable", "InvalidTemplateVariable", "Unauthorized", "NotFound"}
+TENANT, IB_ID = "Parity1", "ab" * 16
+VALUES = {
+    "clientid": TENANT,
+    "query": "logo",
+    "id": "TASK-0001",
+    "field": "evidence",
+    "index": "0",
+    "number": "1",
+    "template": "bug",
+    "path": "docs/a.md",
+}
+
+
+def addresses() -> list[str]:
+    filled = []
+    for entry in REGISTRY:
+        uri = entry.pattern.replace("{id}", IB_ID) if entry.scheme == "ib" else entry.pattern
+        for name, value in VALUES.items():
+            uri = uri.replace(f"{{{name}}}", value)
+        filled.append(uri.replace("epics/TASK-", "epics/EPIC-").replace("archive/TASK-0001", "archive/TASK-0002"))
+    return [uri for uri in filled if not uri.startswith("file:")]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def things(site: Site, tokens: Tokens) -> None:  # noqa: F811
+    actor = "alice"
+    site.elsewhere.create(kind="epic", values={"title": "Epic", "evidence": ["e"]}, by=actor)
+    site.elsewhere.create(values={"title": "First", "evidence": ["e"], "epic_id": "EPIC-0001"}, by=actor)
+    site.elsewhere.create(values={"title": "Second", "evidence": ["e"]}, by=actor)
+    site.elsewhere.mirror(client_id=TENANT, folder=IB_ID, resource=IB_ID, people=["alice", "bob", "carol"])
+    site.elsewhere.archive(uri="mcp://backlog/tasks/TASK-0002", by=actor)
+    with site.client(tokens.alice) as http:
+        http.post(f"{site.url}/api/v1/comments/", json={"item_id": "TASK-0001", "body": "hm"}).raise_for_status()
+        http.post(f"{site.url}/api/v1/resources/", json={"path": "docs/a.md", "content": "# A"}).raise_for_status()
+        http.post(f"{site.url}/api/v1/artifacts/", json={"path": "docs/a.md", "content": "x"}).raise_for_status()
+
+
+async def by_resource(client: Client, uri: str) -> Any:
+    try:
+        [contents] = (await client.read_resource(uri)).contents
+    except MCPError:
+        return None
+    if contents.mime_type == "application/json":
+        return json.loads(contents.text)
+    return contents.text if hasattr(contents, "text") else base64.b64decode(contents.blob)
+
+
+async def by_tool(client: Client, uri: str) -> Any:
+    answer = (await client.call_tool("get_resource", {"uri": uri})).structured_content
+    if answer["success"]:
+        assert set(answer) == {"success", "uri", "resource_name", "data", "timestamp", "mime_type"}
+        assert answer["uri"] == uri
+        return answer["data"]
+    assert answer["error"] in ERRORS and answer["suggested_actions"]
+    return None
+
+
+def by_rest(site: Site, token: str, uri: str) -> Any:  # noqa: F811
+    with site.client(token) as http:
+        response = http.get(f"{site.url}/api/v1/resource/", params={"uri": uri})
+    return response.json()["contents"] if response.status_code == 200 else None
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("person", ["alice", "bob", "carol"])
+def test_the_same_data_by_tool_by_resource_and_by_rest(site: Site, tokens: Tokens, person: str, era: str) -> None:  # noqa: F811
+    token = getattr(tokens, person)
+
+    async def scenario() -> None:
+        async with connected(site, token, era) as client:
+            for uri in addresses():
+                read, called = await by_resource(client, uri), await by_tool(client, uri)
+                assert read == called == by_rest(site, token, uri), uri
+                assert read is not None or uri.startswith(("admin:", "workflow://workflows/")), uri
+                assert (read is None) or person == "carol" or not uri.startswith("admin:"), uri
+
+    asyncio.run(scenario())
+
+
+def test_discovery_is_the_registry_grouped_by_category(site: Site, tokens: Tokens) -> None:  # noqa: F811
+    async def scenario() -> None:
+        async with connected(site, tokens.bob, "auto") as client:
+            answer = (await client.call_tool("get_resource", {})).structured_content
+            assert (answer["uri"], answer["resource_name"]) == ("", "Available Resources")
+            rows = [row for group in answer["data"].values() for row in group]
+            assert [row["uri"] for row in sorted(rows, key=str)] == sorted(
+                [entry.pattern for entry in REGISTRY], key=lambda uri: str(next(r for r in rows if r["uri"] == uri))
+            )
+            fields = {"uri", "name", "description", "is_template", "template_variables", "requires_admin", "category"}
+            assert all(set(row) == fields for row in rows)
+            templates = {
+                template.uri_template for template in (await client.list_resource_templates()).resource_templates
+            }
+            assert templates == {row["uri"] for row in rows if row["is_template"]}
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("uri", "error"),
+    [
+        ("nonsense", "InvalidURI"),
+        ("mcp://backlog/nothing", "InvalidURI"),
+        ("metadata://templates/", "MissingTemplateVariable"),
+        ("mcp://backlog/tasks/{id}", "MissingTemplateVariable"),
+        ("metadata://templates/{}", "InvalidTemplateVariable"),
+        ("mcp://backlog/tasks?colour=red", "InvalidTemplateVariable"),
+        ("admin://users", "Unauthorized"),
+        ("workflow://workflows/999999/status", "NotFound"),
+        ("mcp://backlog/tasks/TASK-9999", "NotFound"),
+    ],
+)
+def test_the_errors_of_the_spec(site: Site, tokens: Tokens, uri: str, error: str) -> None:  # noqa: F811
+    async def scenario() -> None:
+        async with connected(site, tokens.alice, "auto") as client:
+            answer = (await client.call_tool("get_resource", {"uri": uri})).structured_content
+            assert (answer["success"], answer["error"]) == (False, error)
+            assert answer["message"] and answer["details"] and answer["suggested_actions"]
+            if error == "InvalidURI":
+                assert answer["valid_uris"] == [entry.pattern for entry in REGISTRY]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_the_catalogue_pages_through_all_that_one_sees(site: Site, tokens: Tokens, era: str) -> None:  # noqa: F811
+    async def scenario() -> None:
+        async with connected(site, tokens.bob, era) as client:
+            seen, cursor = [], None
+            while True:
+                page = await client.list_resources(cursor=cursor)
+                seen += [resource.uri for resource in page.resources]
+                cursor = page.next_cursor
+                if cursor is None:
+                    break
+            assert len(seen) == len(set(seen))
+            assert "mcp://backlog/tasks/TASK-0001" in seen and "mcp://backlog/tasks/TASK-0002" not in seen
+            assert "mcp://backlog/resources/docs/a.md" in seen and "admin://users" not in seen
+            assert f"ib://{TENANT}/folders/{IB_ID}" in seen
+
+    asyncio.run(scenario())
+
+
+def test_completion_and_prompts(site: Site, tokens: Tokens) -> None:  # noqa: F811
+    from mcp.types import ResourceTemplateReference
+
+    async def scenario() -> None:
+        async with connected(site, tokens.bob, "auto") as client:
+
+            async def completed(pattern: str, name: str, value: str) -> list[str]:
+                reference = ResourceTemplateReference(type="ref/resource", uri=pattern)
+                return (await client.complete(reference, {"name": name, "value": value})).completion.values
+
+            assert await completed("mcp://backlog/tasks/{id}", "id", "TASK-000") == ["TASK-0001"]
+            assert "description" in await completed("mcp://backlog/tasks/{id}/{field}", "field", "desc")
+            assert await completed("ib://{clientid}/folders/{id}", "clientid", "Par") == [TENANT]
+            assert await completed("ib://{clientid}/resources/{id}", "id", "a") == [IB_ID]
+            assert await completed("mcp://backlog/resources/{path}", "path", "do") == ["docs/"]
+            assert await completed("mcp://backlog/resources/{path}", "path", "docs/") == ["docs/a.md"]
+            names = {prompt.name for prompt in (await client.list_prompts()).prompts}
+            assert {"plan_epic", "triage", "standup"} <= names
+            planned = await client.get_prompt("plan_epic", {"epic_id": "EPIC-0001"})
+            assert "First" in planned.messages[0].content.text
+
+    asyncio.run(scenario())

@@ -1,0 +1,63 @@
+"""What the tests of the write path do over and over, in one line each."""
+
+from typing import Any, TypeVar
+
+from django.contrib.auth.models import User
+from django.db.models import Model
+
+from resources_app import history, writing
+from resources_app.documents import document_of, uri_of
+from resources_app.models import (
+    Change,
+    Comment,
+    Epic,
+    EpicLabel,
+    IdempotencyKey,
+    Revision,
+    Sequence,
+    Task,
+    TaskDependency,
+    TaskLabel,
+)
+from resources_app.models.base import Versioned
+from tests.factories import as_actor
+
+V = TypeVar("V", bound=Versioned)
+
+STORED: tuple[type[Model], ...] = (
+    Change,
+    Comment,
+    Epic,
+    EpicLabel,
+    IdempotencyKey,
+    Revision,
+    Sequence,
+    Task,
+    TaskDependency,
+    TaskLabel,
+)
+
+
+def write(user: User, thing: Versioned, *rest: object, etag: Any = None, **operation: Any) -> dict[str, Any]:
+    return writing.write(as_actor(user), address(thing, *rest), operation, etag)
+
+
+def address(thing: Versioned, *rest: object) -> str:
+    return "/".join([uri_of(thing), *map(str, rest)])
+
+
+def again(thing: V) -> V:
+    """The thing as the database has it now."""
+    return type(thing)._base_manager.get(pk=thing.pk)
+
+
+def everything() -> dict[str, list[dict[str, Any]]]:
+    """All that is stored: to show that a refused or rehearsed write left nothing."""
+    return {model.__name__: list(model._base_manager.order_by("pk").values()) for model in STORED}
+
+
+def is_replayed(thing: Versioned) -> bool:
+    """The history has every version once, and its end is the thing as it is now."""
+    versions = Revision.objects.filter(kind=thing.KIND, object_id=thing.pk).order_by("version")
+    assert list(versions.values_list("version", flat=True)) == list(range(1, again(thing).version + 1))
+    return history.document_at(thing.KIND, thing.pk, again(thing).version) == document_of(again(thing))

@@ -1,0 +1,67 @@
+"""Every change says who made it: user, client, agent, scope, address and request."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from resources_app.models import ApiToken, Change
+from tests.accounts.flow import let_in
+from tests.api.clients import ApiClient
+from tests.factories import make_task
+from tests.resources_app.admin_client import enter, url
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_write_by_token_names_the_token(alice: User) -> None:
+    ApiClient(alice).post("/api/v1/tasks/", {"title": "T"})
+    change, token = Change.objects.latest("pk"), ApiToken.objects.get(user=alice)
+    assert (change.author, change.via, change.agent) == (alice, "rest", token.name)
+    assert change.client == f"token:{token.pk} {token.name}"
+    assert (change.scope, change.address, len(change.request_id)) == ("write", "127.0.0.1", 36)
+
+
+def test_a_write_by_an_oauth_client_names_the_client(alice: User) -> None:
+    _, granted = let_in(alice)
+    headers = {"Authorization": f"Bearer {granted['access_token']}"}
+    Client().post("/api/v1/tasks/", {"title": "T"}, content_type="application/json", headers=headers)
+    change = Change.objects.latest("pk")
+    assert change.client.startswith("oauth:") and change.client.endswith(" Agent")
+    assert (change.author, change.scope) == (alice, "write")
+
+
+def test_a_write_in_a_browser_names_the_session(alice: User) -> None:
+    browser = Client()
+    browser.force_login(alice)
+    browser.post("/api/v1/tasks/", {"title": "T"}, content_type="application/json")
+    change = Change.objects.latest("pk")
+    assert (change.client, change.address, change.agent) == ("session", "127.0.0.1", "")
+
+
+def test_the_audit_trail_is_shown_and_searched_in_the_admin(alice: User) -> None:
+    ApiClient(alice).post("/api/v1/tasks/", {"title": "By a token"})
+    make_task(title="By a command")
+    client, change = enter(), Change.objects.get(agent__startswith="agent")
+    page = client.get(url("change_change", change.pk)).content.decode()
+    assert change.client in page and "127.0.0.1" in page and change.request_id in page
+    listed = client.get(url("change_changelist"), {"client__icontains": "token:"}).context["cl"].result_list
+    assert [row.pk for row in listed] == [change.pk]
+
+
+def test_oauth_access_is_shown_and_ended_in_the_admin(alice: User) -> None:
+    from oauth2_provider.models import AccessToken, Application
+
+    from tests.accounts.flow import reads, refresh
+
+    client_id, granted = let_in(alice)
+    browser = enter()
+    clients, access = "/admin/oauth2_provider/application/", "/admin/oauth2_provider/accesstoken/"
+    assert client_id in browser.get(clients).content.decode()
+    token = AccessToken.objects.get(user=alice)
+    assert "read write" in browser.get(access).content.decode()
+    assert browser.get(f"{access}{token.pk}/change/").status_code == 200
+    browser.post(access, {"action": "revoke", "_selected_action": [token.pk]})
+    assert reads(granted["access_token"]) == 401
+    assert refresh(client_id, granted["refresh_token"]).status_code == 400
+    browser.post(clients, {"action": "forget", "_selected_action": [Application.objects.get().pk]})
+    assert not Application.objects.exists()

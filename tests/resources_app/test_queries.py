@@ -1,0 +1,192 @@
+"""The collection query language of the contract, section 5."""
+
+import pytest
+from django.contrib.auth.models import User
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resources_app import writing
+from resources_app.errors import ValidationFailed
+from resources_app.models import Epic, Task
+from resources_app.queries import count_groups, fetch_page, parse_query, select
+from tests.factories import make_epic, make_task, make_user, system, task_uri
+
+
+def found(user: User, *pairs: tuple[str, str]) -> list[str]:
+    query = parse_query(Task, pairs)
+    return sorted(task.title for task in fetch_page(Task.objects.visible_to(user).live(), query).rows)
+
+
+def test_the_same_parameter_again_means_or(bob: User) -> None:
+    for status in ("open", "in_progress", "done"):
+        make_task(title=status, status=status)
+    assert found(bob, ("status", "open"), ("status", "in_progress")) == ["in_progress", "open"]
+
+
+def test_different_parameters_mean_and(bob: User, alice: User) -> None:
+    make_task(title="both", status="open", assignee="alice")
+    make_task(title="one", status="open")
+    assert found(bob, ("status", "open"), ("assignee", "alice")) == ["both"]
+
+
+def test_an_empty_value_finds_what_has_none(bob: User, alice: User) -> None:
+    epic = make_epic()
+    make_task(title="mine", assignee="alice", epic_id=epic.ref)
+    make_task(title="free")
+    assert found(bob, ("assignee", "")) == ["free"]
+    assert found(bob, ("epic_id", "")) == ["free"]
+    assert found(bob, ("parent_id", epic.ref)) == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("status:open,priority:high", ["auth, urgent"]),
+        ("priority>=high", ["auth, urgent", "Authentication"]),
+        ('title~"auth"', ["Authentication", "auth, urgent"]),
+        ('title:"auth, urgent"', ["auth, urgent"]),
+        ("status!=open", ["Authentication"]),
+        ("label:backend", ["Authentication"]),
+        ("label!=backend", ["auth, urgent", "plain"]),
+        ("created_at>2001-01-01,created_at<2101-01-01", ["auth, urgent", "Authentication", "plain"]),
+        ("created_at<2001-01-01", []),
+        ("due_date<=2026-05-01", ["plain"]),
+    ],
+)
+def test_filters_compare(bob: User, text: str, expected: list[str]) -> None:
+    make_task(title="auth, urgent", priority="high")
+    make_task(title="Authentication", priority="urgent", status="blocked", labels=["backend"])
+    make_task(title="plain", due_date="2026-05-01")
+    assert found(bob, ("filter", text)) == sorted(expected)
+
+
+def test_ready_means_open_and_nothing_unfinished_before_it(bob: User) -> None:
+    first = make_task(title="first")
+    make_task(title="waits", depends_on=[first.ref])
+    make_task(title="busy", status="in_progress")
+    assert found(bob, ("ready", "true")) == ["first"]
+    writing.write(system(), task_uri(first, "status"), {"type": "set", "value": "done"})
+    assert found(bob, ("ready", "true")) == ["waits"]
+
+
+def test_search_wants_every_word_somewhere(bob: User) -> None:
+    make_task(title="Login page", description="uses OAuth")
+    make_task(title="Login form")
+    assert found(bob, ("search", "login oauth")) == ["Login page"]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "field"),
+    [
+        ([("colour", "red")], "colour"),
+        ([("status", "opened")], "status"),
+        ([("filter", "colour:red")], "colour"),
+        ([("filter", "status>open")], "status"),
+        ([("filter", "status")], "filter"),
+        ([("filter", "")], "filter"),
+        ([("limit", "0")], "limit"),
+        ([("limit", "201")], "limit"),
+        ([("limit", "99999999999999999999")], "limit"),
+        ([("limit", "-1")], "limit"),
+        ([("sort", "colour")], "sort"),
+        ([("order", "up")], "order"),
+        ([("ready", "maybe")], "ready"),
+        ([("epic_id", "EPIC-1")], "epic_id"),
+        ([("filter", "created_at>yesterday")], "created_at"),
+        ([("filter", "created_at:9999-12-31")], "created_at"),
+        ([("group_by", "status")], "aggregate"),
+        ([("aggregate", "sum")], "aggregate"),
+        ([("cursor", "!!!")], "cursor"),
+        ([("cursor", "abcd"), ("offset", "1")], "offset"),
+        ([("search", "a\x00b")], "search"),
+    ],
+)
+def test_what_is_not_known_is_refused_with_what_is(bob: User, pairs: list[tuple[str, str]], field: str) -> None:
+    with pytest.raises(ValidationFailed) as refusal:
+        found(bob, *pairs)
+    assert refusal.value.details["field"] == field
+
+
+def test_an_unknown_parameter_is_answered_with_the_known_ones(bob: User) -> None:
+    with pytest.raises(ValidationFailed) as refusal:
+        parse_query(Task, [("colour", "red")])
+    assert {"status", "filter", "ready", "cursor"} <= set(refusal.value.details["allowed_values"])
+
+
+def test_epics_have_no_task_parameters() -> None:
+    with pytest.raises(ValidationFailed):
+        parse_query(Epic, [("ready", "true")])
+    with pytest.raises(ValidationFailed):
+        parse_query(Epic, [("filter", "epic_id:EPIC-0001")])
+
+
+@pytest.mark.parametrize("sort", ["id", "title", "status", "priority", "due_date", "created_at", "updated_at"])
+@pytest.mark.parametrize("order", ["asc", "desc"])
+def test_cursors_walk_every_row_once_in_order(bob: User, sort: str, order: str) -> None:
+    for number in range(23):
+        due = f"2026-01-{1 + number % 5:02d}" if number % 3 else None
+        make_task(title=f"t{number % 4}", priority=("none", "low", "high")[number % 3], due_date=due)
+    rows = Task.objects.visible_to(bob).live()
+    whole = fetch_page(rows, parse_query(Task, [("sort", sort), ("order", order), ("limit", "200")])).rows
+    walked: list[Task] = []
+    pairs = [("sort", sort), ("order", order), ("limit", "5")]
+    page = fetch_page(rows, parse_query(Task, pairs))
+    walked += page.rows
+    while page.next_cursor:
+        assert page.total == 23
+        page = fetch_page(rows, parse_query(Task, [*pairs, ("cursor", page.next_cursor)]))
+        walked += page.rows
+    assert [task.pk for task in walked] == [task.pk for task in whole]
+
+
+def test_a_cursor_of_another_sort_is_refused(bob: User) -> None:
+    make_task(), make_task()
+    page = fetch_page(Task.objects.visible_to(bob), parse_query(Task, [("limit", "1")]))
+    with pytest.raises(ValidationFailed):
+        found(bob, ("sort", "title"), ("cursor", str(page.next_cursor)))
+
+
+def test_counts_by_group(bob: User, alice: User) -> None:
+    epic = make_epic()
+    make_task(status="open", labels=["a", "b"], assignee="alice", epic_id=epic.ref)
+    make_task(status="open", labels=["a"])
+    make_task(status="done")
+    rows = Task.objects.visible_to(bob).live()
+
+    def counted(group: str) -> dict[str, int]:
+        return count_groups(rows, parse_query(Task, [("aggregate", "count"), ("group_by", group)]))
+
+    assert counted("status") == {"open": 2, "in_progress": 0, "blocked": 0, "done": 1, "cancelled": 0}
+    assert counted("label") == {"a": 2, "b": 1}
+    assert counted("assignee") == {"": 2, "alice": 1}
+    assert counted("epic_id") == {"": 2, epic.ref: 1}
+    assert count_groups(rows, parse_query(Task, [("aggregate", "count"), ("status", "open")])) == {"count": 2}
+
+
+def test_counts_and_totals_hold_only_what_the_reader_sees(bob: User, mallory: User) -> None:
+    make_user("dora", "viewer", "security")
+    make_task(title="open")
+    make_task(title="secret", groups=["security"])
+    for user, seen in ((bob, 1), (mallory, 0), (make_user("dora", "viewer", "security"), 2)):
+        rows = Task.objects.visible_to(user).live()
+        assert fetch_page(rows, parse_query(Task, [])).total == seen
+        assert count_groups(rows, parse_query(Task, [("aggregate", "count")])) == {"count": seen}
+
+
+@pytest.mark.django_db
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["status", "filter", "limit", "cursor", "sort", "label", "x", "created_at"]), st.text()
+        ),
+        max_size=4,
+    )
+)
+def test_any_query_gives_rows_or_a_clear_refusal(pairs: list[tuple[str, str]]) -> None:
+    try:
+        query = parse_query(Task, pairs)
+        list(select(Task.objects.all(), query)[:1])
+        fetch_page(Task.objects.all(), query)
+    except ValidationFailed as refusal:
+        assert refusal.message

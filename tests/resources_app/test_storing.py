@@ -1,0 +1,447 @@
+"""Stored resources: created, uploaded again, moved, removed and created again, with history, folders, permissions."""
+
+import hashlib
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import override_settings
+from django.utils import timezone
+
+from resources_app import history, storing, undoing, uris, writing
+from resources_app.errors import BacklogError, Conflict, NotFound, OperationFailed, PermissionDenied, ValidationFailed
+from resources_app.etags import make_etag
+from resources_app.models import Change, Folder, Resource, Revision
+from tests.factories import as_actor
+
+ADR = "---\ntitle: 'Use SQLite'\ndescription: Why\ntags: [db, adr]\nstatus: accepted\n---\n# Heading\n\nText\n"
+PNG = b"\x89PNG\r\n\x1a\n\x00\x01"
+
+
+def folder_paths() -> list[str]:
+    return sorted(Folder.objects.values_list("path", flat=True))
+
+
+def row(path: str) -> Resource:
+    return Resource.objects.get(path=path)
+
+
+def test_a_markdown_file_tells_its_title_description_and_tags(alice: User) -> None:
+    storing.create_resource(as_actor(alice), "resources/adr/1.md", ADR)
+    kept = row("resources/adr/1.md")
+    assert (kept.title, kept.description, kept.tags) == ("Use SQLite", "Why", ["db", "adr"])
+    assert kept.frontmatter == {
+        "title": "Use SQLite",
+        "description": "Why",
+        "tags": ["db", "adr"],
+        "status": "accepted",
+    }
+    assert (kept.mime_type, kept.content, kept.root) == ("text/markdown", ADR, "")
+    assert (kept.size, kept.sha256) == (len(ADR.encode()), hashlib.sha256(ADR.encode()).hexdigest())
+
+
+def test_what_is_given_counts_more_than_the_frontmatter(alice: User) -> None:
+    kept = storing.create_resource(as_actor(alice), "resources/1.md", ADR, title="Mine", tags=["x"], description="D")
+    assert (kept.title, kept.tags, kept.description) == ("Mine", ["x"], "D")
+
+
+def test_the_first_heading_is_the_title_of_a_markdown_file_without_one(alice: User) -> None:
+    assert storing.create_resource(as_actor(alice), "resources/1.md", "Intro\n\n# The *plan* #\n").title == "The *plan*"
+    assert storing.create_resource(as_actor(alice), "resources/1.py", "# a comment\n").title == ""
+
+
+def test_creating_leaves_a_change_and_a_whole_revision(alice: User) -> None:
+    kept = storing.create_resource(as_actor(alice, via="mcp", agent="bot"), "artifacts/run/log.txt", "hello")
+    change = Change.objects.get(kind="resource", object_id=kept.pk)
+    assert (change.action, change.author, change.via, change.agent) == ("create", alice, "mcp", "bot")
+    assert change.uri == "mcp://backlog/artifacts/run/log.txt"
+    assert history.document_at("resource", kept.pk, 1)["content"] == "hello"
+
+
+def test_folders_follow_the_files(alice: User) -> None:
+    actor = as_actor(alice)
+    storing.create_resource(actor, "resources/a/b/one.md", "1")
+    storing.create_resource(actor, "resources/a/two.md", "2")
+    assert folder_paths() == ["resources", "resources/a", "resources/a/b"]
+    assert row("resources/a/b/one.md").folder.path == "resources/a/b"
+    assert sorted(row("resources/a/b/one.md").ancestors.values_list("path", flat=True)) == folder_paths()
+    assert Folder.objects.get(path="resources/a/b").parent == Folder.objects.get(path="resources/a")
+
+
+def test_a_binary_file_is_kept_byte_for_byte(alice: User) -> None:
+    kept = storing.create_resource(as_actor(alice), "artifacts/x.png", PNG)
+    kept = row(kept.path)
+    assert (kept.content, bytes(kept.blob or b""), kept.mime_type) == (None, PNG, "image/png")
+    assert (kept.size, kept.sha256) == (len(PNG), hashlib.sha256(PNG).hexdigest())
+
+
+def test_uploading_a_text_again_makes_a_version_and_the_facts_follow(alice: User) -> None:
+    actor = as_actor(alice)
+    kept = storing.create_resource(actor, "resources/1.md", ADR)
+    storing.replace_content(actor, kept.path, ADR.replace("Use SQLite", "Use both").replace("adr]", "x]"))
+    kept = row(kept.path)
+    assert (kept.version, kept.title, kept.tags, kept.frontmatter["title"]) == (2, "Use both", ["db", "x"], "Use both")
+    assert kept.size == len((kept.content or "").encode())
+    assert history.document_at("resource", kept.pk, 1)["content"] == ADR
+    assert history.document_at("resource", kept.pk, 2)["title"] == "Use both"
+
+
+def test_a_title_that_somebody_gave_stays_when_the_text_changes(alice: User) -> None:
+    actor = as_actor(alice)
+    kept = storing.create_resource(actor, "resources/1.md", ADR, title="Mine")
+    storing.replace_content(actor, kept.path, ADR.replace("Use SQLite", "Other"))
+    assert row(kept.path).title == "Mine"
+
+
+def test_uploading_the_same_bytes_again_changes_nothing(alice: User) -> None:
+    actor = as_actor(alice)
+    for path, content in (("resources/1.md", ADR), ("resources/1.png", PNG)):
+        storing.create_resource(actor, path, content)
+        storing.replace_content(actor, path, content)
+        assert row(path).version == 1
+    assert Change.objects.count() == 2
+
+
+def test_a_binary_file_is_uploaded_again_and_can_become_text_and_back(alice: User) -> None:
+    actor = as_actor(alice)
+    storing.create_resource(actor, "artifacts/x.dat", PNG)
+    storing.replace_content(actor, "artifacts/x.dat", PNG + b"\x00more")
+    assert bytes(row("artifacts/x.dat").blob or b"") == PNG + b"\x00more"
+    storing.replace_content(actor, "artifacts/x.dat", "now text")
+    kept = row("artifacts/x.dat")
+    assert (kept.content, kept.blob, kept.version, kept.mime_type) == ("now text", None, 3, "text/plain")
+    storing.replace_content(actor, "artifacts/x.dat", PNG)
+    kept = row("artifacts/x.dat")
+    assert (kept.content, bytes(kept.blob or b""), kept.version) == (None, PNG, 4)
+    assert Revision.objects.filter(object_id=kept.pk, kind="resource").count() == 4
+
+
+def test_a_given_mime_type_survives_an_upload(alice: User) -> None:
+    actor = as_actor(alice)
+    storing.create_resource(actor, "resources/notes", "x", mime_type="text/x-rst")
+    storing.replace_content(actor, "resources/notes", "y")
+    assert row("resources/notes").mime_type == "text/x-rst"
+
+
+def test_a_stale_etag_uploads_and_moves_nothing(alice: User) -> None:
+    actor = as_actor(alice)
+    kept = storing.create_resource(actor, "resources/1.md", "a")
+    etag = make_etag(kept.ref, 1)
+    storing.replace_content(actor, kept.path, "b", etag)
+    with pytest.raises(Conflict):
+        storing.replace_content(actor, kept.path, "c", etag)
+    with pytest.raises(Conflict):
+        storing.move(actor, kept.path, "resources/2.md", etag)
+    with pytest.raises(Conflict):
+        storing.remove(actor, kept.path, etag)
+    assert row(kept.path).content == "b"
+
+
+def test_moving_keeps_the_history_and_takes_the_folders_along(alice: User) -> None:
+    actor = as_actor(alice)
+    kept = storing.create_resource(actor, "resources/old/deep/a.txt", ADR)
+    moved = storing.move(actor, kept.path, "artifacts/new/a.md")
+    assert moved.pk == kept.pk and not Resource.objects.filter(path="resources/old/deep/a.txt").exists()
+    assert folder_paths() == ["artifacts", "artifacts/new"]
+    found = row("artifacts/new/a.md")
+    assert (found.version, found.folder.path, found.mime_type) == (2, "artifacts/new", "text/markdown")
+    assert found.frontmatter["title"] == "Use SQLite"
+    assert sorted(found.ancestors.values_list("path", flat=True)) == ["artifacts", "artifacts/new"]
+    assert history.document_at("resource", found.pk, 1)["path"] == "resources/old/deep/a.txt"
+    change = Change.objects.get(object_id=found.pk, action="move")
+    assert change.uri == "mcp://backlog/artifacts/new/a.md"
+    assert change.operation == {"type": "move", "from": "resources/old/deep/a.txt", "to": "artifacts/new/a.md"}
+
+
+def test_a_binary_file_moves_with_its_bytes_and_type(alice: User) -> None:
+    storing.create_resource(as_actor(alice), "resources/x.png", PNG)
+    storing.move(as_actor(alice), "resources/x.png", "artifacts/y")
+    kept = row("artifacts/y")
+    assert (kept.content, bytes(kept.blob or b""), kept.mime_type, kept.version) == (None, PNG, "image/png", 2)
+
+
+def test_moving_leaves_folders_that_still_hold_something_even_archived(alice: User) -> None:
+    actor = as_actor(alice)
+    storing.create_resource(actor, "resources/a/one.md", "1")
+    storing.create_resource(actor, "resources/a/two.md", "2")
+    storing.remove(actor, "resources/a/two.md")
+    storing.move(actor, "resources/a/one.md", "resources/one.md")
+    assert folder_paths() == ["resources", "resources/a"]
+
+
+def test_nothing_moves_onto_something_else(alice: User) -> None:
+    actor = as_actor(alice)
+    storing.create_resource(actor, "resources/a.md", "1")
+    storing.create_resource(actor, "resources/b.md", "2")
+    with pytest.raises(ValidationFailed):
+        storing.move(actor, "resources/a.md", "resources/b.md")
+    storing.remove(actor, "resources/b.md")
+    with pytest.raises(ValidationFailed):
+        storing.move(actor, "resources/a.md", "resources/b.md")
+    assert storing.move(actor, "resources/a.md", "resources/a.md").version == 1
+
+
+def test_a_file_can_move_below_its_own_name(alice: User) -> None:
+    storing.create_resource(as_actor(alice), "resources/a", "1")
+    storing.move(as_actor(alice), "resources/a", "resources/a/b")
+    assert folder_paths() == ["resources", "resources/a"]
+
+
+def test_a_removed_path_is_created_again_as_a_new_version_of_the_same_thing(alice: User) -> None:
+    actor = as_actor(alice)
+    first = storing.create_resource(actor, "resources/a/1.md", ADR, title="Mine", tags=["x"])
+    storing.remove(actor, first.path)
+    assert not Folder.objects.visible_to(alice).exists()
+    again = storing.create_resource(actor, first.path, "# New\n")
+    assert again.pk == first.pk
+    kept = row(first.path)
+    assert (kept.version, kept.archived_at, kept.content, kept.title, kept.tags) == (3, None, "# New\n", "New", [])
+    assert kept.frontmatter == {} and kept.size == 6
+    assert history.document_at("resource", kept.pk, 1)["content"] == ADR
+    assert Folder.objects.visible_to(alice).filter(path="resources/a").exists()
+
+
+def test_a_removed_text_comes_back_as_binary_and_the_other_way_round(alice: User) -> None:
+    actor = as_actor(alice)
+    storing.create_resource(actor, "resources/x.bin", "text")
+    storing.remove(actor, "resources/x.bin")
+    storing.create_resource(actor, "resources/x.bin", PNG)
+    assert (row("resources/x.bin").content, bytes(row("resources/x.bin").blob or b"")) == (None, PNG)
+    storing.remove(actor, "resources/x.bin")
+    storing.create_resource(actor, "resources/x.bin", "text")
+    assert (row("resources/x.bin").content, row("resources/x.bin").blob) == ("text", None)
+
+
+def test_a_live_path_is_not_created_twice(alice: User) -> None:
+    storing.create_resource(as_actor(alice), "resources/1.md", "a")
+    with pytest.raises(ValidationFailed) as caught:
+        storing.create_resource(as_actor(alice), "resources/1.md", "b")
+    assert caught.value.details["field"] == "path"
+    assert row("resources/1.md").content == "a"
+
+
+def test_no_file_where_a_folder_is_and_no_folder_where_a_file_is(alice: User) -> None:
+    actor = as_actor(alice)
+    storing.create_resource(actor, "resources/a/b.md", "1")
+    storing.create_resource(actor, "resources/c", "1")
+    for path in ("resources/a", "resources/c/d", "resources/c/d/e.md", "resources/a/b.md/x"):
+        with pytest.raises(ValidationFailed):
+            storing.create_resource(actor, path, "x")
+        with pytest.raises(ValidationFailed):
+            storing.create_resource(actor, "resources/free", "x")
+            storing.move(actor, "resources/free", path)
+    storing.remove(actor, "resources/a/b.md")
+    storing.create_resource(actor, "resources/a", "now a file")
+
+
+BAD_PATHS = [
+    "", "/", "resources", "resources/", "tasks/a.md", "/resources/a.md", "resources//a.md", "resources/../a.md",
+    "resources/./a", "resources/a/", "resources/a\\b", "resources/a\x00", "resources/a\nb", "resources/\ud800",
+    "artifactsx/a", "resources/" + "x" * 1000, "resources/" + "д" * 900, "resources" + "/d" * 31,
+    None, 7, b"resources/a",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", BAD_PATHS)
+def test_a_bad_path_is_refused_and_leaves_nothing(alice: User, path: object) -> None:
+    with pytest.raises(ValidationFailed):
+        storing.create_resource(as_actor(alice), path, "x")  # type: ignore[arg-type]
+    assert not Resource.objects.exists() and not Folder.objects.exists()
+
+
+UNUSUAL_PATHS = [
+    "resources/ü/ж — 漢.md",
+    "resources/a b%2F#?.md",
+    "artifacts/.hidden/x",
+    "resources/…/~",
+    "resources/a@v2",
+]
+
+
+@pytest.mark.parametrize("path", UNUSUAL_PATHS)
+def test_unusual_but_honest_names_work(alice: User, path: str) -> None:
+    assert storing.create_resource(as_actor(alice), path, "x").path == path
+    assert writing.write(as_actor(alice), uris.build_path(path), {"type": "append", "content": "y"})["version"] == 2
+    assert row(path).content == "xy"
+
+
+@pytest.mark.parametrize("content", ["a\x00b", "\ud800", "x" * 2_000_001, b"x" * 2_000_001, b"\xff" * 20_000_001])
+def test_content_that_cannot_be_kept_is_refused(alice: User, content: str | bytes) -> None:
+    with pytest.raises(ValidationFailed):
+        storing.create_resource(as_actor(alice), "resources/a.dat", content)
+    assert not Resource.objects.exists() and not Folder.objects.exists()
+
+
+def test_a_declared_type_that_the_bytes_contradict_is_refused(alice: User) -> None:
+    for mime_type in ("text/markdown", "nonsense", "a/b; charset=x", "text/" + "x" * 100):
+        with pytest.raises(ValidationFailed):
+            storing.create_resource(as_actor(alice), "resources/a", b"\xff\xfe", mime_type=mime_type)
+
+
+def test_below_a_mount_nothing_is_stored(alice: User, tmp_path: object) -> None:
+    actor = as_actor(alice)
+    storing.create_resource(actor, "resources/free.md", "x")
+    with override_settings(RESOURCE_ROOTS={"docs": tmp_path, "artifacts/logs": tmp_path}):
+        for path in ("resources/docs/a.md", "resources/docs", "artifacts/logs/x/y"):
+            with pytest.raises(PermissionDenied):
+                storing.create_resource(actor, path, "x")
+            with pytest.raises(PermissionDenied):
+                storing.move(actor, "resources/free.md", path)
+        storing.create_resource(actor, "resources/docs-too/a.md", "x")
+
+
+def test_readers_and_strangers_write_nothing_and_strangers_see_nothing(alice: User, bob: User, mallory: User) -> None:
+    storing.create_resource(as_actor(alice), "resources/a.md", "x")
+    for user in (bob, mallory):
+        for attempt in (
+            lambda actor: storing.create_resource(actor, "resources/b.md", "x"),
+            lambda actor: storing.replace_content(actor, "resources/a.md", "y"),
+            lambda actor: storing.move(actor, "resources/a.md", "resources/c.md"),
+            lambda actor: storing.remove(actor, "resources/a.md"),
+        ):
+            with pytest.raises(PermissionDenied):
+                attempt(as_actor(user))
+    assert Folder.objects.visible_to(bob).exists() and not Folder.objects.visible_to(mallory).exists()
+    assert row("resources/a.md").version == 1
+
+
+def test_a_resource_limited_to_a_group_is_absent_for_others_also_as_an_archived_path(alice: User, carol: User) -> None:
+    crew = Group.objects.create(name="crew")
+    carol.groups.add(crew)
+    carol = User.objects.get(pk=carol.pk)
+    storing.create_resource(as_actor(carol), "resources/secret/a.md", "x", groups=["crew"])
+    assert not Resource.objects.visible_to(alice).exists() and not Folder.objects.visible_to(alice).exists()
+    with pytest.raises(NotFound):
+        storing.replace_content(as_actor(alice), "resources/secret/a.md", "y")
+    storing.remove(as_actor(carol), "resources/secret/a.md")
+    with pytest.raises(ValidationFailed):
+        storing.create_resource(as_actor(alice), "resources/secret/a.md", "y")
+    with pytest.raises(ValidationFailed):
+        storing.create_resource(as_actor(alice), "resources/mine.md", "y", groups=["crew"])
+    assert row("resources/secret/a.md").content == "x"
+
+
+def test_creating_again_lifts_a_limit_only_for_those_who_saw_it(carol: User, bob: User) -> None:
+    crew = Group.objects.create(name="crew")
+    carol.groups.add(crew)
+    actor = as_actor(User.objects.get(pk=carol.pk))
+    storing.create_resource(actor, "resources/a.md", "x", groups=["crew"])
+    storing.remove(actor, "resources/a.md")
+    storing.create_resource(actor, "resources/a.md", "open now")
+    kept = row("resources/a.md")
+    assert kept.groups == [] and not kept.restricted and Resource.objects.visible_to(bob).live().get() == kept
+
+
+@pytest.mark.parametrize(
+    "given", [{"tags": "abc"}, {"tags": 5}, {"tags": [1]}, {"title": 5}, {"title": "a\x00"}, {"groups": {"a": 1}}]
+)
+def test_facts_of_the_wrong_kind_are_refused(alice: User, given: dict[str, object]) -> None:
+    with pytest.raises(ValidationFailed):
+        storing.create_resource(as_actor(alice), "resources/a.md", "x", **given)  # type: ignore[arg-type]
+    assert not Folder.objects.exists()
+
+
+def test_what_fails_leaves_nothing_behind(alice: User) -> None:
+    with pytest.raises(BacklogError):
+        storing.create_resource(as_actor(alice), "resources/deep/a.md", "x", groups=["nobody"])
+    with pytest.raises(BacklogError):
+        storing.create_resource(as_actor(alice), "resources/deep/a.md", "x", title="t" * 300)
+    assert not Folder.objects.exists() and not Change.objects.exists()
+
+
+# Texts edited through the one write path
+
+
+def test_an_edit_of_the_text_takes_size_hash_frontmatter_and_title_along(alice: User) -> None:
+    actor = as_actor(alice)
+    kept = storing.create_resource(actor, "resources/1.md", ADR)
+    uri = uris.build_path(kept.path)
+    writing.write(actor, uri, {"type": "str_replace", "old_str": "'Use SQLite'", "new_str": "Use ж: both"})
+    writing.write(actor, uri, {"type": "str_replace", "old_str": "accepted", "new_str": "rejected"})
+    kept = row(kept.path)
+    text = ADR.replace("'Use SQLite'", "Use ж: both").replace("accepted", "rejected")
+    assert (kept.content, kept.size, kept.sha256) == (
+        text,
+        len(text.encode()),
+        hashlib.sha256(text.encode()).hexdigest(),
+    )
+    assert (kept.title, kept.frontmatter["title"], kept.frontmatter["status"]) == (
+        "Use ж: both",
+        "Use ж: both",
+        "rejected",
+    )
+    writing.write(actor, uri, {"type": "restore", "version": 1})
+    kept = row(kept.path)
+    assert (kept.content, kept.title, kept.frontmatter["status"]) == (ADR, "Use SQLite", "accepted")
+
+
+def test_a_binary_file_is_not_edited_as_text_and_keeps_its_bytes(alice: User) -> None:
+    actor = as_actor(alice)
+    kept = storing.create_resource(actor, "resources/x.png", PNG)
+    storing.replace_content(actor, kept.path, PNG + b"2")
+    uri = uris.build_path(kept.path)
+    for operation in (
+        {"type": "append", "content": "x"},
+        {"type": "set", "value": "x"},
+        {"type": "set", "field": "content", "value": "x"},
+        {"type": "merge", "value": {"content": "x"}},
+        {"type": "delete_field", "field": "content"},
+        {"type": "restore", "version": 1},
+    ):
+        with pytest.raises(BacklogError):
+            writing.write(actor, uri, operation)
+        assert (row(kept.path).content, bytes(row(kept.path).blob or b"")) == (None, PNG + b"2"), operation
+    writing.write(actor, uri, {"type": "set", "field": "title", "value": "Logo"})
+    kept = row(kept.path)
+    assert (kept.title, kept.content, bytes(kept.blob or b"")) == ("Logo", None, PNG + b"2")
+
+
+def test_a_text_is_not_restored_to_a_version_that_was_binary(alice: User) -> None:
+    actor = as_actor(alice)
+    storing.create_resource(actor, "resources/x.dat", PNG)
+    storing.replace_content(actor, "resources/x.dat", "text")
+    with pytest.raises(BacklogError):
+        writing.write(actor, "mcp://backlog/resources/x.dat", {"type": "restore", "version": 1})
+    assert row("resources/x.dat").content == "text"
+
+
+def test_archiving_and_unarchiving_by_address_keeps_the_rules(alice: User, tmp_path: object) -> None:
+    actor = as_actor(alice)
+    storing.create_resource(actor, "resources/a", "1")
+    storing.remove(actor, "resources/a")
+    storing.create_resource(actor, "resources/a/b", "2")
+    with pytest.raises(ValidationFailed):
+        writing.unarchive(actor, "mcp://backlog/resources/a")
+    storing.remove(actor, "resources/a/b")
+    writing.unarchive(actor, "mcp://backlog/resources/a")
+
+
+def test_undoing_a_move_moves_it_back(alice: User) -> None:
+    actor = as_actor(alice, agent="bot")
+    start = timezone.now()
+    storing.create_resource(as_actor(alice), "resources/a/x.md", "1")
+    storing.move(actor, "resources/a/x.md", "resources/b/x.md")
+    undoing.undo_run(actor, "bot", start.isoformat(), timezone.now().isoformat())
+    assert row("resources/a/x.md").folder.path == "resources/a"
+    assert folder_paths() == ["resources", "resources/a"]
+
+
+def test_a_move_is_not_undone_onto_another_file_and_lost_bytes_are_not_promised(alice: User) -> None:
+    actor = as_actor(alice, agent="bot")
+    storing.create_resource(as_actor(alice), "resources/a.md", "1")
+    storing.create_resource(as_actor(alice), "resources/x.png", PNG)
+    start = timezone.now()
+    storing.move(actor, "resources/a.md", "resources/b.md")
+    storing.create_resource(as_actor(alice), "resources/a.md", "2")
+    with pytest.raises(Conflict):
+        undoing.undo_run(actor, "bot", start.isoformat(), timezone.now().isoformat())
+    start = timezone.now()
+    storing.replace_content(actor, "resources/x.png", PNG + b"2")
+    with pytest.raises(OperationFailed):
+        undoing.undo_run(actor, "bot", start.isoformat(), timezone.now().isoformat())
+
+
+def test_deleting_permanently_takes_the_empty_folders_along(alice: User, carol: User) -> None:
+    storing.create_resource(as_actor(alice), "resources/a/b/x.md", "1")
+    storing.create_resource(as_actor(alice), "resources/a/y.md", "1")
+    writing.delete_permanently(as_actor(carol), "mcp://backlog/resources/a/b/x.md")
+    assert folder_paths() == ["resources", "resources/a"]

@@ -1,0 +1,41 @@
+"""Both databases give this same order and these same scores: the suite runs on each."""
+
+import pytest
+from django.contrib.auth.models import User
+
+from search_app.search import search_unified
+from tests.factories import make_task
+
+CORPUS = (
+    ("Sign in with OpenID Connect", "Users sign in with the account they already have. Tokens expire after an hour."),
+    ("Rotate the signing key", "The session cookie is signed; rotate its key every month without signing anybody out."),
+    (
+        "Nightly import fails",
+        "The import of contracts fails at night because the token of the import user has expired.",
+    ),
+    (
+        "Search as you type",
+        "The search box finds tasks by prefix, one typo and identifier: getUserById finds user by id.",
+    ),
+    ("Export large folders", "An export of a large folder must not time out. Exports run as a job."),
+    ("Token for agents", "An agent gets a token with a scope. Tokens are shown once."),
+    ("数据库 migration", "Move the search index into the database."),
+)
+EXPECTED = {
+    "token expired": [("TASK-0003", 1.16), ("TASK-0001", 1.1215), ("TASK-0006", 0.9649)],
+    "sign": [("TASK-0002", 1.36), ("TASK-0001", 1.2715)],
+    "export job": [("TASK-0005", 1.26)],
+    "user by id": [("TASK-0001", 1.2769), ("TASK-0004", 1.0616), ("TASK-0003", 0.3618)],
+    "数据库 index": [("TASK-0007", 1.2933)],
+    "import of expired tokens at night": [("TASK-0003", 1.2854), ("TASK-0001", 0.2921), ("TASK-0006", 0.2546)],
+}
+
+
+@pytest.mark.parametrize("query", EXPECTED)
+def test_the_order_and_the_scores_are_the_same_everywhere(bob: User, query: str) -> None:
+    for title, text in CORPUS:
+        make_task(title=title, description=text)
+    answer = search_unified(bob, query, include_scores=True)
+    ranked = [(result["id"], result["score"]) for result in answer["results"]]
+    assert [ref for ref, _ in ranked] == [ref for ref, _ in EXPECTED[query]]
+    assert [score for _, score in ranked] == pytest.approx([score for _, score in EXPECTED[query]], abs=0.0005)

@@ -1,0 +1,30 @@
+"""A search costs a fixed number of queries, however many match."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from search_app.search import search_unified
+from tests.factories import make_task
+
+
+def queries(user: User, text: str) -> int:
+    with CaptureQueriesContext(connection) as captured:
+        search_unified(User.objects.get(pk=user.pk), text)
+    return len(captured)
+
+
+def test_more_matches_cost_no_more_queries(bob: User) -> None:
+    make_task(title="needle")
+    few = queries(bob, "needle")
+    for n in range(30):
+        make_task(title=f"needle {n}")
+    assert queries(bob, "needle") == few <= 13  # one of them asks whether there are vectors
+
+
+def test_very_many_matches_cost_a_few_more(bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("search_app.gathering.WINDOW", 5)
+    for n in range(30):
+        make_task(title=f"needle {n}")
+    assert queries(bob, "needle") <= 16

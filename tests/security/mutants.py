@@ -1,0 +1,150 @@
+"""`make mutants`: plants one bug after the other in a copy of the code, and each suite must catch its own.
+
+A suite that stays green with a bug in what it guards is worth nothing.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "var", "__pycache__", "node_modules", ".mypy_cache", ".ruff_cache")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str
+    file: str
+    code: str
+    bug: str
+    suite: str
+
+
+MUTANTS = [
+    Mutant(
+        "scopes are ignored",
+        "resources_app/access.py",
+        'return self.scope != "read" and may_write(self.user)',
+        "return may_write(self.user)",
+        "tests/security/test_addresses.py::test_every_tool_serves_whom_it_is_meant_for",
+    ),
+    Mutant(
+        "restricted things are shown",
+        "resources_app/querysets.py",
+        "return self.filter(Q(restricted=False) | Exists(mine))",
+        "return self.all()",
+        "tests/security/test_addresses.py::test_what_is_not_yours_cannot_be_told_from_what_is_not_there",
+    ),
+    Mutant(
+        "a route asks nobody who they are",
+        "backlog_site/api/search.py",
+        '@api_view(["GET"])\n',
+        '@api_view(["GET"])\n@__import__("rest_framework.decorators").decorators.permission_classes([])\n',
+        "tests/security/test_routes.py::test_everybody_gets_what_the_table_says",
+    ),
+    Mutant(
+        "a new route is not written down",
+        "backlog_site/urls.py",
+        'path("healthz", health.healthz),',
+        'path("healthz", health.healthz), path("leak", health.readyz),',
+        "tests/security/test_routes.py::test_every_route_has_a_row_and_every_row_a_route",
+    ),
+    Mutant(
+        "tokens for other servers are taken",
+        "resources_app/credentials.py",
+        "if scope is None or not any(map(is_for_this_server, grant.resource or ())):",
+        "if scope is None:",
+        "tests/accounts/test_oauth_flow.py::test_a_token_for_another_server_is_worth_nothing_here",
+    ),
+    Mutant(
+        "codes are sent anywhere",
+        "backlog_site/accounts/oauth.py",
+        'return parts.scheme != "http" or parts.hostname in LOOPBACK',
+        "return bool(parts)",
+        "tests/accounts/test_oauth_clients.py::test_an_unsafe_redirect_address_is_not_registered",
+    ),
+    Mutant(
+        "links are followed out of a root",
+        "resources_app/files.py",
+        "_FILE = os.O_RDONLY | os.O_NOFOLLOW |",
+        "_FILE = os.O_RDONLY |",
+        "tests/resources_app/test_files.py::test_opening_takes_plain_names_only_and_follows_no_link",
+    ),
+    Mutant(
+        "pages of other sites get in",
+        "backlog_site/mcp/http.py",
+        "if origin is not None and origin not in _allowed_origins(host):",
+        "if origin is None and host == origin:",
+        "tests/security/test_known_holes.py::test_a_page_elsewhere_does_not_reach_in_through_a_browser",
+    ),
+    Mutant(
+        "one request too many",
+        "backlog_site/rates.py",
+        "return self.used > self.rate.allowed",
+        "return self.used > self.rate.allowed + 1",
+        "tests/backlog_site/test_rates.py::test_exactly_as_many_as_allowed_get_through_however_many_ask_at_once",
+    ),
+    Mutant(
+        "secrets are logged",
+        "backlog_site/log_scrubbing.py",
+        "return {key: _scrubbed(value) for key, value in event.items()}",
+        "return event",
+        "tests/backlog_site/test_log_scrubbing.py",
+    ),
+    Mutant(
+        "a stale ETag is taken",
+        "resources_app/write_session.py",
+        'if etag is None or normalise(etag) in {current, "*"}:',
+        "if etag is None or isinstance(etag, str):",
+        "tests/resources_app/test_writing_conflict.py",
+    ),
+    Mutant(
+        "an address makes the server stumble",
+        "resources_app/uris.py",
+        "    match = _SHAPE.fullmatch(uri)\n",
+        '    match = _SHAPE.fullmatch(uri)\n    assert "%" not in uri\n',
+        "tests/fuzz/test_addresses_and_operations.py::test_any_address_reads_or_is_refused",
+    ),
+    Mutant(
+        "streams outlive their token",
+        "backlog_site/mcp/bus.py",
+        "if credential.key not in standing:",
+        "if credential.key in ():",
+        "tests/mcp/test_oauth.py::test_open_streams_end",
+    ),
+]
+
+
+def main(wanted: list[str]) -> int:
+    survivors = []
+    with tempfile.TemporaryDirectory(prefix="backlog-mutants-") as folder:
+        copy = Path(folder) / "code"
+        shutil.copytree(ROOT, copy, ignore=LEFT_OUT)
+        for mutant in MUTANTS:
+            if not wanted or any(word in mutant.name for word in wanted):
+                caught = is_caught(copy, mutant)
+                print(f"{'caught  ' if caught else 'SURVIVED'}  {mutant.name}  ({mutant.suite})", flush=True)
+                survivors += [] if caught else [mutant.name]
+    return 1 if survivors else 0
+
+
+def is_caught(copy: Path, mutant: Mutant) -> bool:
+    file = copy / mutant.file
+    sound = file.read_text()
+    if sound.count(mutant.code) != 1:
+        raise SystemExit(f"{mutant.name}: its place in {mutant.file} is gone; bring it up to date.")
+    file.write_text(sound.replace(mutant.code, mutant.bug))
+    try:
+        command = [sys.executable, "-m", "pytest", "-x", mutant.suite]
+        run = subprocess.run(command, cwd=copy, capture_output=True, text=True)
+    finally:
+        file.write_text(sound)
+    # 1: tests failed; anything else is an accident, not a catch.
+    return run.returncode == 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,93 @@
+"""What agents and people write becomes harmless HTML; our own addresses become links that open here."""
+
+import pytest
+
+from backlog_site.viewer.markdown import destination, render
+from backlog_site.viewer.spotlight import marked
+
+PAYLOADS = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "[x](javascript:alert(1))",
+    "[x](JaVaScRiPt:alert(1))",
+    "[x](data:text/html;base64,PHNjcmlwdD4=)",
+    "![x](javascript:alert(1))",
+    "![x](data:image/svg+xml;base64,PHN2Zy8+)",
+    "<svg onload=alert(1)><script>alert(1)</script></svg>",
+    "<style>*{background:url(//evil.example)}</style>",
+    '<a href="x" style="background:url(javascript:alert(1))">x</a>',
+    '<div hx-get="/raw/" hx-trigger="load" onclick="alert(1)">x</div>',
+    '<iframe src="//evil.example"></iframe>',
+    "[x](vbscript:msgbox(1))",
+    "<https://evil.example/\"onmouseover=alert(1)>",
+    "```\"><script>alert(1)</script>\nx\n```",
+    "```mermaid\n\"><script>alert(1)</script>\n```",
+    "| a |\n|---|\n| <script>alert(1)</script> |",
+    "[x](mcp://backlog/\"><script>alert(1)</script>)",
+    "mcp://backlog/<script>alert(1)</script>",
+    "- [ ] <img src=x onerror=alert(1)> \"onfocus=alert(1) autofocus=\"",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_nothing_in_a_text_can_run(payload: str) -> None:
+    made = render(payload, may_tick=True)
+    for tag in ("<script", "<svg", "<style", "<iframe", "<div hx", "<img src=x", "<object"):
+        assert tag not in made
+    outside_text = [part.partition(">")[0].lower() for part in made.split("<")[1:]]
+    for opening in outside_text:
+        bare = opening.split('aria-label="')[0]
+        for forbidden in ("javascript:", "vbscript:", "data:text", "data:image", " on", " style=", " hx-"):
+            assert forbidden not in bare, opening
+
+
+def test_pictures_of_other_hosts_are_links() -> None:
+    made = render("![chart](https://evil.example/pixel.png)")
+    assert "<img" not in made
+    assert 'href="https://evil.example/pixel.png"' in made
+
+
+def test_pictures_of_our_own_are_shown() -> None:
+    assert 'src="/raw/?uri=mcp%3A%2F%2Fbacklog' in render("![chart](mcp://backlog/artifacts/chart.png)")
+
+
+@pytest.mark.parametrize(
+    ("text", "href"),
+    [
+        ("see TASK-0042.", "/t/TASK-0042/"),
+        ("see EPIC-0007", "/t/EPIC-0007/"),
+        ("mcp://backlog/tasks/TASK-0001, then", "/open/?uri=mcp%3A%2F%2Fbacklog%2Ftasks%2FTASK-0001"),
+        ("`mcp://backlog/resources/a.md`", "/open/?uri=mcp%3A%2F%2Fbacklog%2Fresources%2Fa.md"),
+        ("[the file](file:///srv/a.md)", "/open/?uri=file%3A%2F%2F%2Fsrv%2Fa.md"),
+        ("ib://ACME/resources/9", "/open/?uri=ib%3A%2F%2FACME%2Fresources%2F9"),
+    ],
+)
+def test_our_addresses_become_links_that_open_here(text: str, href: str) -> None:
+    assert f'href="{href}"' in render(text)
+
+
+def test_a_path_of_one_machine_is_marked() -> None:
+    assert "one machine" in render("[the file](file:///home/alice/a.md)")
+    assert "one machine" not in render("[the file](mcp://backlog/resources/a.md)")
+
+
+def test_boxes_know_their_line_and_are_locked_for_readers() -> None:
+    text = "Intro\n\n- [ ] first\n- [x] second"
+    assert 'data-line="2"' in render(text, may_tick=True)
+    assert 'data-line="3"' in render(text, may_tick=True)
+    assert render(text).count("disabled") == 2
+
+
+def test_headings_never_skip_a_level() -> None:
+    assert "<h3>Deep</h3>" in render("#### Deep")
+    made = render("# One\n\n#### Two\n\n## Three")
+    assert made.index("<h3>One") < made.index("<h4>Two") < made.index("<h4>Three")
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "notes/a.md", "vbscript:x", ""])
+def test_a_reference_that_leads_nowhere_safe_is_no_link(url: str) -> None:
+    assert destination(url) == ""
+
+
+def test_what_matched_is_marked_and_the_rest_escaped() -> None:
+    assert marked("<b>Folder</b> folders", "folder") == ("&lt;b&gt;<mark>Folder</mark>&lt;/b&gt; <mark>folders</mark>")
