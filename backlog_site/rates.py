@@ -62,13 +62,13 @@ Subject = tuple[Rate, str]
 
 
 class Counter:
-    def __init__(self) -> None:
+    def __init__(self, patience: float = PATIENCE_SECONDS) -> None:
         pool = BlockingConnectionPool.from_url(
             settings.REDIS_URL,
             max_connections=MAX_CONNECTIONS,
-            timeout=PATIENCE_SECONDS,
-            socket_timeout=PATIENCE_SECONDS,
-            socket_connect_timeout=PATIENCE_SECONDS,
+            timeout=patience,
+            socket_timeout=patience,
+            socket_connect_timeout=patience,
             retry=Retry(NoBackoff(), 0),
         )
         self._count: Callable[..., Awaitable[Any]] = Redis.from_pool(pool).register_script(_COUNT)
