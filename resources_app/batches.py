@@ -20,9 +20,12 @@ from resources_app.writing import write_transaction
 
 MAX_OPERATIONS = 500
 MAX_KEY = 200
+REPORTED_EVERY = 25
 _ENTRY_KEYS = {"uri", "operation", "etag"}
 
 Answer = dict[str, Any]
+# How many are done, of how many.
+Progress = Callable[[int, int], object]
 
 
 def write_batch(
@@ -32,10 +35,11 @@ def write_batch(
     atomic: bool = True,
     idempotency_key: str | None = None,
     dry_run: bool = False,
+    progress: Progress | None = None,
 ) -> Answer:
     entries = _check_entries(operations)
     body = {"operations": operations, "atomic": atomic, "dry_run": dry_run}
-    return once(actor, idempotency_key, body, lambda: _run(actor, entries, atomic=atomic, dry_run=dry_run))
+    return once(actor, idempotency_key, body, lambda: _run(actor, entries, progress, atomic=atomic, dry_run=dry_run))
 
 
 def once(actor: Actor, key: str | None, body: Any, run: Callable[[], Answer]) -> Answer:
@@ -74,16 +78,19 @@ def _kept_answer(owner: int, key: str, digest: str) -> Answer:
     return answer
 
 
-def _run(actor: Actor, entries: list[dict[str, Any]], *, atomic: bool, dry_run: bool) -> Answer:
+def _run(
+    actor: Actor, entries: list[dict[str, Any]], progress: Progress | None, *, atomic: bool, dry_run: bool
+) -> Answer:
     batch = uuid.uuid4()
     with write_transaction():
         session = WriteSession(actor, batch)
         targets = [_target_or_error(entry) for entry in entries]
         session.lock_all(target for target in targets if isinstance(target, Target))
-        results = [
-            _apply(session, index, entry, target, atomic=atomic)
-            for index, (entry, target) in enumerate(zip(entries, targets, strict=True))
-        ]
+        results = []
+        for index, (entry, target) in enumerate(zip(entries, targets, strict=True)):
+            results.append(_apply(session, index, entry, target, atomic=atomic))
+            if progress and len(results) % REPORTED_EVERY == 0:
+                progress(len(results), len(entries))
         transaction.set_rollback(dry_run)
     failed = sum("error" in result for result in results)
     return {

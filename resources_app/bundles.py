@@ -1,5 +1,6 @@
 """Several things in one answer of bounded size: ids and URIs mixed, cut at a budget, never silently."""
 
+import bisect
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +12,13 @@ from resources_app.reading import read
 from resources_app.uris import build
 
 MAX_THINGS = 50
-MIN_TOKENS, DEFAULT_TOKENS, MAX_TOKENS = 200, 8000, 20_000
-# A cautious measure of English and code in the common tokenisers.
-CHARACTERS_PER_TOKEN = 3
+MIN_TOKENS, DEFAULT_TOKENS, MAX_TOKENS = 100, 8000, 20_000
+# A cautious measure of our JSON, in UTF-8, for any script in the common tokenisers.
+BYTES_PER_TOKEN = 2.5
+# Brackets and cursor of an answer, and the note of what was cut.
+FRAME, NOTE = 60, 80
+# Less of a text than this is not worth a call.
+LEAST = 50
 _COLLECTIONS = {"TASK": "tasks", "EPIC": "epics"}
 
 
@@ -34,13 +39,29 @@ def uri_for(name: str) -> str:
     return build(collection, name) if collection and "://" not in name else name
 
 
+def weight(value: Any) -> int:
+    """Bytes as JSON without blanks."""
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass"))
+
+
+def room_for(max_tokens: int) -> int:
+    """Bytes."""
+    if not MIN_TOKENS <= max_tokens <= MAX_TOKENS:
+        raise ValidationFailed(f"max_tokens is {MIN_TOKENS} to {MAX_TOKENS}.", field="max_tokens", value=max_tokens)
+    return int(max_tokens * BYTES_PER_TOKEN)
+
+
+def fitting(text: str, room: int) -> int:
+    """How many characters of a text fit into so many bytes of JSON."""
+    lengths = range(min(len(text), max(room, 0)) + 1)
+    return bisect.bisect_right(lengths, room, key=lambda length: weight(text[:length]) - 2) - 1
+
+
 def read_many(actor: Actor, names: list[str], max_tokens: int, cursor: str | None) -> dict[str, Any]:
     """What does not fit is named in `next_cursor`; what fails stands in the place of its result."""
     if not 1 <= len(names) <= MAX_THINGS:
         raise ValidationFailed(f"Name 1 to {MAX_THINGS} ids or URIs.", field="id", max_entries=MAX_THINGS)
-    if not MIN_TOKENS <= max_tokens <= MAX_TOKENS:
-        raise ValidationFailed(f"max_tokens is {MIN_TOKENS} to {MAX_TOKENS}.", field="max_tokens", value=max_tokens)
-    left = max_tokens * CHARACTERS_PER_TOKEN
+    left = room_for(max_tokens) - FRAME
     place = _parse(cursor, len(names))
     results: list[dict[str, Any]] = []
     for index in range(place.index, len(names)):
@@ -51,7 +72,7 @@ def read_many(actor: Actor, names: list[str], max_tokens: int, cursor: str | Non
         results.append(shown)
         if after:
             return {"results": results, "next_cursor": str(Place(index, after))}
-        left -= _weight(shown)
+        left -= weight(shown) + 1
     return {"results": results, "next_cursor": None}
 
 
@@ -77,18 +98,28 @@ def _fit(shown: dict[str, Any], offset: int, left: int, *, is_first: bool) -> tu
     if offset:
         owner[key] = text = text[offset:]
         shown["continues_from"] = offset
-    if _weight(shown) <= left:
+    if "encoding" in shown:
+        left //= 2  # base64 has more tokens than anything that can be read
+    if weight(shown) <= left:
         return shown, 0
     if not is_first:
         return None, 0
-    room = max(left - (_weight(shown) - len(text)), MIN_TOKENS)
-    if len(text) <= room:
-        raise ValidationFailed(
-            "Even one of these is larger than max_tokens; ask for single fields.", field="max_tokens"
-        )
-    owner[key] = text[:room]
-    shown["truncated"] = {"field": key, "characters_left": len(text) - room}
-    return shown, offset + room
+    kept = fitting(text, left - NOTE - (weight(shown) - weight(text)))
+    if kept < min(LEAST, len(text)) or not text:
+        return _too_large(shown), 0
+    owner[key] = text[:kept]
+    shown["truncated"] = {"field": key, "characters_left": len(text) - kept}
+    return shown, offset + kept
+
+
+def _too_large(shown: dict[str, Any]) -> dict[str, Any]:
+    error = ValidationFailed(
+        f"This alone takes about {int(weight(shown) / BYTES_PER_TOKEN)} tokens.",
+        suggestion=f"Raise max_tokens, {MAX_TOKENS} at most; or ask for less: one field, one element "
+        "(…/evidence/0), a smaller limit.",
+        field="max_tokens",
+    )
+    return {"uri": shown["uri"], "error": error.as_json()}
 
 
 def _text_place(shown: dict[str, Any]) -> tuple[dict[str, Any], str]:
@@ -99,10 +130,6 @@ def _text_place(shown: dict[str, Any]) -> tuple[dict[str, Any], str]:
     if isinstance(contents, dict) and isinstance(contents.get("description"), str):
         return contents, "description"
     return {}, ""
-
-
-def _weight(shown: dict[str, Any]) -> int:
-    return len(json.dumps(shown, ensure_ascii=False))
 
 
 def _parse(cursor: str | None, count: int) -> Place:

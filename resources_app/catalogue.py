@@ -13,6 +13,7 @@ from resources_app.intelligencebank import browsing
 from resources_app.models import Epic, Folder, IBConnection, IBFolder, IBResource, Resource, Task
 from resources_app.models.backlog import Item
 from resources_app.readers.templates import TEMPLATES
+from resources_app.reading import read
 from resources_app.registry import REGISTRY
 from resources_app.vocabulary import Kind, Priority, Status
 
@@ -47,8 +48,18 @@ def complete(actor: Actor, variable: str, value: str, pattern: str = "") -> list
         return [word for word in words if word.startswith(value)][:MAX_COMPLETIONS]
     if variable == "path":
         return _paths(actor.user, value, "artifacts/" if "artifacts" in pattern else "resources/")
-    model = Epic if "epic" in pattern or variable == "epic_id" else Task
-    return _refs(actor.user, model, value) if variable in {"id", "epic_id"} else []
+    if variable == "id" and pattern.startswith("workflow://"):
+        runs = read(actor, "workflow://workflows").contents["results"]
+        return [str(run["id"]) for run in runs if str(run["id"]).startswith(value)][:MAX_COMPLETIONS]
+    return _ids(actor.user, variable, value, pattern) if variable in {"id", "epic_id"} else []
+
+
+def _ids(user: Person, variable: str, value: str, pattern: str) -> list[str]:
+    is_archive = "/archive/" in pattern
+    models: list[type[Task] | type[Epic]] = [Epic] if "epic" in pattern or variable == "epic_id" else [Task]
+    if is_archive or "/context/" in pattern:
+        models = [Task, Epic]
+    return [ref for model in models for ref in _refs(user, model, value, archived=is_archive)][:MAX_COMPLETIONS]
 
 
 def _fixed(actor: Actor, after: int, limit: int) -> list[tuple[int, Row]]:
@@ -139,13 +150,14 @@ def _mirrored(user: Person, variable: str, value: str, pattern: str) -> list[str
     return [*(["root"] if model is IBFolder and "root".startswith(value) else []), *ids][:MAX_COMPLETIONS]
 
 
-def _refs(user: Person, model: type[Task] | type[Epic], value: str) -> list[str]:
+def _refs(user: Person, model: type[Task] | type[Epic], value: str, *, archived: bool) -> list[str]:
     """TASK-004 → TASK-0040 … TASK-0049: the prefix as ranges of numbers, which the primary key finds."""
     prefix = f"{model.PREFIX}-"
     digits = value.removeprefix(prefix) if value.startswith(prefix) else ""
     if (digits and not (digits.isascii() and digits.isdigit())) or not (prefix.startswith(value) or digits):
         return []
-    rows = model.objects.visible_to(user).live().filter(_ranges(digits)).order_by("-number")
+    seen = model.objects.visible_to(user)
+    rows = (seen.archived() if archived else seen.live()).filter(_ranges(digits)).order_by("-number")
     return [model.make_ref(number) for number in rows.values_list("number", flat=True)[:MAX_COMPLETIONS]]
 
 

@@ -3,16 +3,41 @@
 import re
 from typing import Any
 
+from django.db import OperationalError
 from django.utils import timezone
 
 from resources_app import uris
 from resources_app.access import Actor
-from resources_app.errors import BacklogError, InvalidUri, NotFound, PermissionDenied, Unauthenticated
+from resources_app.errors import (
+    BacklogError,
+    InvalidUri,
+    NotFound,
+    PermissionDenied,
+    Unauthenticated,
+    Unavailable,
+    ValidationFailed,
+)
+from resources_app.fields import FIELDS
 from resources_app.patterns import Entry
+from resources_app.readers.templates import TEMPLATES
 from resources_app.reading import read
 from resources_app.registry import REGISTRY
+from resources_app.vocabulary import Kind
 
-_SHOW_ALL = "Call get_resource without a URI to see every address."
+_SHOW_ALL = "Call get_resource() with no arguments to see all available resources."
+_CORRECT = "Correct the value named in details and send the request again."
+# Variables that may hold any text.
+_FREE = {"path", "query"}
+_WELL_FORMED = re.compile(r"[\w.@%-]+", re.ASCII)
+_EXAMPLES = {
+    "template": "bug",
+    "path": "docs/guide.md",
+    "field": "description",
+    "index": "0",
+    "clientid": "Acme",
+    "query": "logo",
+}
+_VALUES = {"template": ", ".join(TEMPLATES), "field": ", ".join(FIELDS[Kind.TASK])}
 
 
 def get_resource(actor: Actor, uri: str | None) -> dict[str, Any]:
@@ -24,6 +49,8 @@ def get_resource(actor: Actor, uri: str | None) -> dict[str, Any]:
         reading = read(actor, uri)
     except BacklogError as error:
         return _failure(actor, uri, error)
+    except OperationalError:
+        return _failure(actor, uri, Unavailable("The database is busy or away."))
     found = REGISTRY.match(uris.parse(uri))
     whole = reading.as_json()
     answer = _success(uri, found[0].name if found else "", whole["contents"], reading.mime_type)
@@ -62,58 +89,102 @@ def _success(uri: str, name: str, contents: Any, mime_type: str) -> dict[str, An
 
 def _template_problem(uri: str) -> dict[str, Any] | None:
     """A pattern sent as it stands, or with an empty variable, is a slip that deserves its own answer."""
-    if re.search(r"\{\w+\}", uri):
-        return _error(
-            "MissingTemplateVariable",
-            "The URI still has a {variable} in it.",
-            f"Replace the part in braces: {uri}",
-            ["Put an id or a path in place of the braces, as in mcp://backlog/tasks/TASK-0001.", _SHOW_ALL],
-        )
-    if "{" in uri or "}" in uri:
-        return _error(
-            "InvalidTemplateVariable",
-            "A variable of the URI is empty or malformed.",
-            uri,
-            ["Use letters, digits, hyphens and underscores.", _SHOW_ALL],
-        )
-    if uri.endswith("/") and (pattern := _template_after(uri)):
-        return _error(
-            "MissingTemplateVariable",
-            "The URI ends where a variable is expected.",
-            f"The pattern is {pattern}",
-            [f"Complete it as in {pattern}.", _SHOW_ALL],
-        )
+    entry = REGISTRY.match_loosely(*_split(uri))
+    if entry is None:
+        return None
+    values = entry.match(_split(uri)[1]) or {}
+    if missing := [name for name, value in values.items() if not value or re.fullmatch(r"\{\w+\}", value)]:
+        return _missing(entry, missing)
+    malformed = [name for name, value in values.items() if name not in _FREE and not _WELL_FORMED.fullmatch(value)]
+    if malformed:
+        return _malformed(entry, uri, f"{', '.join(malformed)}: letters, digits, '-', '_' and '.' are allowed.")
     return None
 
 
-def _template_after(prefix: str) -> str | None:
-    patterns = [entry.pattern for entry in REGISTRY]
-    return next((pattern for pattern in patterns if pattern.startswith(prefix + "{")), None)
+def _split(uri: str) -> tuple[str, tuple[str, ...]]:
+    """Scheme and parts as they were written; what is malformed has them as well."""
+    scheme, _, rest = uri.partition("://")
+    return scheme, tuple(rest.partition("?")[0].split("/"))
+
+
+def _missing(entry: Entry, names: list[str]) -> dict[str, Any]:
+    return _error(
+        "MissingTemplateVariable",
+        f"Template URI '{entry.pattern}' requires variable(s): {', '.join(names)}",
+        "Template URIs must include values for all variables.",
+        [
+            f"Example: get_resource('{_example(entry)}')",
+            *(f"Valid values of {name}: {_VALUES[name]}" for name in names if name in _VALUES),
+            "Call get_resource() to see all templates and their variables.",
+        ],
+    )
+
+
+def _malformed(entry: Entry, uri: str, details: str) -> dict[str, Any]:
+    return _error(
+        "InvalidTemplateVariable",
+        f"Resource URI '{uri}' has an invalid value for '{entry.pattern}'.",
+        details,
+        [f"Example: get_resource('{_example(entry)}')", _SHOW_ALL],
+    )
+
+
+def _example(entry: Entry) -> str:
+    item = "EPIC-0001" if "/epics/" in entry.pattern else "TASK-0001"
+    given = {"id": {"mcp": item, "workflow": "1"}.get(entry.scheme, "root"), **_EXAMPLES}
+    return re.sub(r"\{(\w+)\}", lambda match: given.get(match[1], "1"), entry.pattern)
 
 
 def _failure(actor: Actor, uri: str, error: BacklogError) -> dict[str, Any]:
-    actions = [error.suggestion] if error.suggestion else []
+    entry = REGISTRY.match_loosely(*_split(uri))
+    if isinstance(error, InvalidUri) and entry and entry.is_template:
+        return _malformed(entry, uri, error.message)
     if isinstance(error, InvalidUri):
-        patterns = [entry.pattern for entry in REGISTRY]
-        return _error("InvalidURI", error.message, uri, [*actions, _SHOW_ALL]) | {"valid_uris": patterns}
-    if isinstance(error, PermissionDenied | Unauthenticated) or _is_for_admins(actor, uri):
+        return _error(
+            "InvalidURI",
+            f"Resource URI '{uri}' not recognized.",
+            f"The URI must match one of the available resource patterns. {error.message}",
+            [_SHOW_ALL, "Verify the URI scheme and path are correct.", "Check for typos in the URI."],
+        ) | {"valid_uris": [entry.pattern for entry in REGISTRY]}
+    if isinstance(error, PermissionDenied | Unauthenticated) or (entry and entry.requires_admin and not actor.is_admin):
         return _error(
             "Unauthorized",
-            "This resource requires admin privileges.",
-            f"Resource {uri!r} is restricted.",
-            ["Ask an administrator for access.", "Read auth://status to see who you are.", _SHOW_ALL],
+            f"Resource '{uri}' requires admin privileges.",
+            "This operation is restricted to administrators.",
+            [
+                "Contact your administrator to request elevated access.",
+                "Check your current permissions using get_resource('auth://status').",
+                "Use get_resource() to see resources available to all users.",
+            ],
         )
     if isinstance(error, NotFound):
-        return _error("NotFound", error.message, uri, [*actions, _SHOW_ALL])
-    if error.code == "validation_failed":
-        return _error("InvalidTemplateVariable", error.message, uri, [*actions, _SHOW_ALL])
-    return _error("ResourceExecutionError", error.message, uri, [*actions, "Try again in a few seconds."])
+        return _error("NotFound", error.message, f"Nothing answers to '{uri}'.", [error.suggestion, _SHOW_ALL])
+    if isinstance(error, ValidationFailed):
+        return _error("InvalidTemplateVariable", error.message, _allowed(error), [_CORRECT, _SHOW_ALL])
+    return _error(
+        "ResourceExecutionError",
+        f"Failed to retrieve resource '{uri}'.",
+        error.message,
+        [
+            "Retry the operation: this may have been a transient failure."
+            if error.retryable
+            else "Repeating it will not help: change the request or the configuration.",
+            "Check authentication status using get_resource('auth://status').",
+            "Contact your administrator if the problem persists.",
+        ],
+    )
 
 
-def _is_for_admins(actor: Actor, uri: str) -> bool:
-    found = REGISTRY.match(uris.parse(uri))
-    return found is not None and found[0].requires_admin and not actor.is_admin
+def _allowed(error: ValidationFailed) -> str:
+    field, known = error.details.get("field", "value"), error.details.get("allowed_values")
+    return f"{field}: use one of {', '.join(map(str, known))}." if known else error.message
 
 
 def _error(kind: str, message: str, details: str, actions: list[str]) -> dict[str, Any]:
-    return {"success": False, "error": kind, "message": message, "details": details, "suggested_actions": actions}
+    return {
+        "success": False,
+        "error": kind,
+        "message": message,
+        "details": details,
+        "suggested_actions": list(filter(None, actions)),
+    }

@@ -81,12 +81,16 @@ class Registry:
 
     def match(self, uri: Uri) -> tuple[Entry, dict[str, str]] | None:
         parts = (uri.authority, *uri.segments)
-        if static := self._static.get((uri.scheme, parts)):
-            return static, {}
-        for entry in self._templates:
-            if entry.scheme == uri.scheme and (variables := entry.match(parts)) is not None:
-                return entry, variables
-        return None
+        entry = self.match_loosely(uri.scheme, parts)
+        return (entry, entry.match(parts) or {}) if entry else None
+
+    def match_loosely(self, scheme: str, parts: tuple[str, ...]) -> Entry | None:
+        """Also where a variable is empty or malformed."""
+        if static := self._static.get((scheme, parts)):
+            return static
+        return next(
+            (entry for entry in self._templates if entry.scheme == scheme and entry.match(parts) is not None), None
+        )
 
     def patterns_like(self, uri: Uri) -> list[str]:
         same = [entry.pattern for entry in self._entries if entry.scheme == uri.scheme]

@@ -114,11 +114,12 @@ def _refuse_beyond_role(user: User, scope: str) -> None:
     """A token never reaches further than the role of its user."""
     if scope not in _REACH:
         raise ValidationFailed("Invalid scope value", field="scope", value=scope, allowed_values=ApiToken.Scope.values)
-    if not _REACH[ApiToken.Scope(scope)](user):
-        within = scopes_within_role(user)
+    # Who may read nothing reads nothing with a token either.
+    if scope != ApiToken.Scope.READ and not _REACH[ApiToken.Scope(scope)](user):
+        within = scopes_within_role(user) or ["read"]
         raise PermissionDenied(
             f"The role of {user.username} does not reach to the scope {scope!r}.",
-            suggestion=f"Use the scope {' or '.join(within)}." if within else "Give the user a role first.",
+            suggestion=f"Use the scope {' or '.join(within)}.",
             field="scope",
             allowed_values=within,
         )

@@ -100,7 +100,7 @@ def _short_enough(parsed: Uri, uri: str) -> Uri:
 
 
 def _segments(uri: str, path: str) -> tuple[str, ...]:
-    if path in {"", "/"}:
+    if not path:
         return ()
     if _BAD_ESCAPE.search(path):
         raise _refused(uri, "it has a % that is not followed by two hexadecimal digits")

@@ -1,32 +1,37 @@
 """`build_context`: a thing with what surrounds it, each part as full as a token budget allows, and a ledger of the rest."""
 
-import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.db.models import QuerySet
+
 from resources_app.access import Person
-from resources_app.bundles import CHARACTERS_PER_TOKEN, MAX_TOKENS, MIN_TOKENS, uri_for
+from resources_app.bundles import BYTES_PER_TOKEN, NOTE, fitting, room_for, uri_for, weight
 from resources_app.documents import uri_of
-from resources_app.errors import BacklogError, NotFound, ValidationFailed
+from resources_app.errors import BacklogError, InvalidUri, NotFound, ValidationFailed
 from resources_app.intelligencebank import browsing
 from resources_app.models import Change, Comment, Epic, IBFolder, IBResource, Resource, Task
 from resources_app.models.backlog import Item
 from resources_app.serializers import change_json, comment_json, item_json, item_line, resource_json
 from resources_app.targets import target_of, visible_thing
-from resources_app.uris import parse
+from resources_app.uris import build, parse
 from search_app.search import search_unified
 
 DEFAULT_TOKENS = 4000
 MAX_DEPTH = 2
 # How many of each kind are looked at; the ledger says when there are more.
 MOST = 20
+LATEST = 10
 EXCERPT = 400
 # A long thing may take this much; what surrounds it gets the rest.
 FOCUS_SHARE = 0.7
-# Characters kept free for the ledger: it can always at least say how much was left out.
-LEDGER = 200
+# Bytes kept free for the ledger: it can always at least say how much was left out.
+LEDGER, LEDGER_SHARE, REMARK = 200, 0.1, 20
+# Of the query, as it is repeated in the answer.
+ECHO = 80
 _MENTION = re.compile(
     r"\b(?:TASK|EPIC)-[0-9]{4,15}\b|mcp://backlog/(?:resources|artifacts)/[^\s)>\]\"'`]+"
     r"|ib://[A-Za-z0-9]{2,64}/(?:folders|resources?)/[0-9a-f]{32}"
@@ -48,7 +53,7 @@ class Part:
 
     def cost(self, form: int) -> int:
         shown = {"uri": self.uri, "role": self.role, "fidelity": FIDELITIES[form], "content": self.forms[form]}
-        return len(json.dumps(shown, ensure_ascii=False)) + 2
+        return weight(shown) + 1
 
 
 FIDELITIES = ("full", "summary", "reference")
@@ -58,19 +63,18 @@ def build_context(
     user: Person, *, id: str | None = None, query: str | None = None, max_tokens: int = DEFAULT_TOKENS, depth: int = 1
 ) -> dict[str, Any]:
     """Deterministic, and never over budget: the same things in the same order for the same database and person."""
-    _check(id, query, max_tokens, depth)
+    _check(id, query, depth)
+    room = room_for(max_tokens)
     focus, related = _focus(user, id, query)
     parts = _unique([_part("focus", focus), *_around(user, focus, depth), *related])
     frame = _frame(focus, query, max_tokens)
-    _choose(parts, max_tokens * CHARACTERS_PER_TOKEN - len(json.dumps(frame, ensure_ascii=False)) - LEDGER)
-    return _answer(frame, parts, max_tokens)
+    _choose(parts, room - weight(frame) - max(REMARK, min(LEDGER, int(room * LEDGER_SHARE))))
+    return _answer(frame, parts, room)
 
 
-def _check(id: str | None, query: str | None, max_tokens: int, depth: int) -> None:
+def _check(id: str | None, query: str | None, depth: int) -> None:
     if bool(id) == bool(query):
         raise ValidationFailed("Give either id or query.", field="id", allowed_values=["id", "query"])
-    if not MIN_TOKENS <= max_tokens <= MAX_TOKENS:
-        raise ValidationFailed(f"max_tokens is {MIN_TOKENS} to {MAX_TOKENS}.", field="max_tokens", value=max_tokens)
     if not 1 <= depth <= MAX_DEPTH:
         raise ValidationFailed(f"depth is 1 to {MAX_DEPTH}.", field="depth", value=depth)
 
@@ -87,7 +91,11 @@ def _focus(user: Person, id: str | None, query: str | None) -> tuple[Thing, list
 
 
 def _thing(user: Person, uri: str) -> Thing:
-    thing = visible_thing(user, target_of(parse(uri)))
+    address = parse(uri)
+    try:
+        thing = visible_thing(user, target_of(address))
+    except InvalidUri:
+        thing = None  # a collection, for example
     if not isinstance(thing, Task | Epic | Resource):
         raise ValidationFailed("Context is made for tasks, epics and files.", field="id", value=uri)
     return thing
@@ -116,23 +124,28 @@ def _family(user: Person, focus: Item) -> Iterator[Part]:
     """Parent, children, siblings."""
     tasks = Task.objects.visible_to(user).live().select_related("assignee").order_by("status", "-priority", "number")
     if isinstance(focus, Epic):
-        yield from (_part("child", task) for task in tasks.in_epic(focus.pk)[:MOST])
+        yield from _some("child", tasks.in_epic(focus.pk), f"{uri_of(focus)}/tasks")
     elif isinstance(focus, Task) and focus.epic_id:
         parent = Epic.objects.visible_to(user).select_related("assignee").filter(pk=focus.epic_id).first()
         if parent:
             yield _part("parent", parent)
-        yield from (_part("sibling", task) for task in tasks.in_epic(focus.epic_id).exclude(pk=focus.pk)[:MOST])
+            siblings = tasks.in_epic(focus.epic_id).exclude(pk=focus.pk)
+            yield from _some("sibling", siblings, f"{uri_of(parent)}/tasks")
 
 
 def _neighbours(user: Person, focus: Thing) -> Iterator[Part]:
     """What it depends on and what depends on it; what it names and what names it."""
     tasks = Task.objects.visible_to(user).select_related("assignee").order_by("number")
     if isinstance(focus, Task):
-        yield from (_part("dependency", task) for task in tasks.filter(dependent_rows__task=focus)[:MOST])
-        yield from (_part("dependent", task) for task in tasks.filter(dependency_rows__needs=focus)[:MOST])
-    for uri in _mentions(focus)[:MOST]:
+        yield from _some("dependency", tasks.filter(dependent_rows__task=focus), f"{uri_of(focus)}/depends_on")
+        dependents = build("tasks", query=[("filter", f"depends_on:{focus.ref}")])
+        yield from _some("dependent", tasks.filter(dependency_rows__needs=focus), dependents)
+    named = _mentions(focus)
+    for uri in named[:MOST]:
         if thing := _existing(user, uri):
             yield _part("reference", thing)
+    if len(named) > MOST:
+        yield _others("reference", f"{uri_of(focus)}/description" if isinstance(focus, Item) else uri_of(focus))
     for hit in search_unified(user, focus.ref, limit=MOST)["results"]:
         if focus.ref in (hit["snippet"]["text"] or "") and hit["uri"] != uri_of(focus):
             yield _part("referenced_by", _beside(user, hit["uri"]))
@@ -154,10 +167,9 @@ def _existing(user: Person, uri: str) -> Thing | Mirrored | None:
 
 def _said(user: Person, focus: Item) -> Iterator[Part]:
     comments = Comment.objects.visible_to(user).live().filter(**{focus.KIND: focus.pk})
-    for comment in comments.select_related("task", "epic", "author").order_by("-pk")[:MOST]:
-        shown = comment_json(comment)
-        line = f"{shown['author']}: {_excerpt(comment.body, 80)}"
-        yield Part("comment", shown["uri"], [shown, _excerpt(comment.body, EXCERPT), line])
+    yield from _some(
+        "comment", comments.select_related("task", "epic", "author").order_by("-pk"), f"{uri_of(focus)}/comments"
+    )
 
 
 def _alike(user: Person, focus: Thing) -> Iterator[Part]:
@@ -167,13 +179,32 @@ def _alike(user: Person, focus: Thing) -> Iterator[Part]:
 
 def _activity(user: Person, focus: Thing) -> Iterator[Part]:
     rows = Change.objects.visible_to(user).filter(kind=focus.KIND, object_id=focus.pk)
-    for change in rows.select_related("author").order_by("-version")[:10]:
+    latest = list(rows.select_related("author").order_by("-version")[: LATEST + 1])
+    for change in latest[:LATEST]:
         shown = change_json(change)
         line = f"v{change.version} {change.action} {', '.join(change.fields)} by {shown['author'] or change.via}"
         yield Part("change", f"{uri_of(focus)}?version={change.version}", [shown, line, line])
+    if len(latest) > LATEST:
+        yield _others("change", f"{uri_of(focus)}/versions")
 
 
-def _part(role: str, thing: Thing | Mirrored) -> Part:
+def _some(role: str, rows: QuerySet[Any], uri: str) -> Iterator[Part]:
+    """The first of them; where there are more, the address that lists them all."""
+    found = list(rows[: MOST + 1])
+    yield from (_part(role, thing) for thing in found[:MOST])
+    if len(found) > MOST:
+        yield _others(role, uri)
+
+
+def _others(role: str, uri: str) -> Part:
+    return Part(role, uri, ["There are more: read this address."] * len(FIDELITIES))
+
+
+def _part(role: str, thing: Thing | Mirrored | Comment) -> Part:
+    if isinstance(thing, Comment):
+        said = comment_json(thing)
+        line = f"{said['author']}: {_excerpt(thing.body, 80)}"
+        return Part(role, said["uri"], [said, _excerpt(thing.body, EXCERPT), line])
     if isinstance(thing, Mirrored):
         full = browsing.describe_mirrored(thing)
         summary = {"name": full["name"], "excerpt": _excerpt(thing.description, EXCERPT), "untrusted": True}
@@ -196,13 +227,16 @@ def _excerpt(text: str, length: int) -> str:
 
 def _unique(parts: list[Part]) -> list[Part]:
     """A thing stands where it was met first: the closer relation."""
-    return list({part.uri: part for part in reversed(parts)}.values())[::-1]
+    first: dict[str, Part] = {}
+    for part in parts:
+        first.setdefault(part.uri, part)
+    return list(first.values())
 
 
 def _choose(parts: list[Part], budget: int) -> None:
     """The thing itself first; then a line for each of the others while there is room, then fuller forms from the front."""
     focus, *others = parts
-    left = budget - _choose_focus(focus, int(budget * FOCUS_SHARE))
+    left = budget - _choose_focus(focus, budget)
     for form in (2, 1, 0):
         for part in others:
             was = part.cost(part.chosen) if part.chosen is not None else 0
@@ -211,9 +245,12 @@ def _choose(parts: list[Part], budget: int) -> None:
                 part.chosen = form
 
 
-def _choose_focus(focus: Part, room: int) -> int:
+def _choose_focus(focus: Part, budget: int) -> int:
+    room = int(budget * FOCUS_SHARE)
     _cut(focus, room)
     focus.chosen = next((form for form in (0, 1) if focus.cost(form) <= room), 2)
+    if focus.cost(focus.chosen) > budget:
+        _shorten(focus, budget)
     return focus.cost(focus.chosen)
 
 
@@ -221,19 +258,28 @@ def _cut(focus: Part, room: int) -> None:
     """A text longer than the whole budget is given as far as it fits."""
     full = focus.forms[0]
     name = "content" if "content" in full else "description"
-    text, excess = full.get(name, ""), focus.cost(0) - room
-    # JSON may need two characters for one; the note costs some as well.
-    keep = (len(text) - excess - 100) // 2 if excess > 0 else len(text)
-    if keep < EXCERPT or keep == len(text):
-        return
-    note = {"field": name, "characters_left": len(text) - keep}
-    focus.forms[0] = full | {name: text[:keep], "truncated": note}
+    text = full.get(name, "")
+    keep = fitting(text, room - NOTE - (focus.cost(0) - weight(text)))
+    if EXCERPT <= keep < len(text):
+        note = {"field": name, "characters_left": len(text) - keep}
+        focus.forms[0] = full | {name: text[:keep], "truncated": note}
+
+
+def _shorten(focus: Part, budget: int) -> None:
+    """The line that names it, as far as it fits."""
+    line = focus.forms[2]
+    keep = fitting(line, budget - (focus.cost(2) - weight(line)) - len("…".encode()))
+    if keep < 1:
+        raise ValidationFailed(
+            "max_tokens is too small to name this at all.", suggestion="Raise max_tokens.", field="max_tokens"
+        )
+    focus.forms[2] = line[:keep] + "…"
 
 
 def _frame(focus: Thing, query: str | None, max_tokens: int) -> dict[str, Any]:
     return {
         "focus": uri_of(focus),
-        "query": query,
+        "query": _excerpt(query, ECHO) if query else None,
         "max_tokens": max_tokens,
         "tokens": max_tokens,
         "parts": [],
@@ -241,25 +287,24 @@ def _frame(focus: Thing, query: str | None, max_tokens: int) -> dict[str, Any]:
     }
 
 
-def _answer(frame: dict[str, Any], parts: list[Part], max_tokens: int) -> dict[str, Any]:
+def _answer(frame: dict[str, Any], parts: list[Part], room: int) -> dict[str, Any]:
     shown = [
         {"uri": part.uri, "role": part.role, "fidelity": FIDELITIES[part.chosen], "content": part.forms[part.chosen]}
         for part in parts
         if part.chosen is not None
     ]
     frame["parts"] = shown
-    frame["left_out"] = _ledger([part for part in parts if part.chosen is None], frame, max_tokens)
-    frame["tokens"] = -(-len(json.dumps(frame, ensure_ascii=False)) // CHARACTERS_PER_TOKEN)
+    frame["left_out"] = _ledger([part for part in parts if part.chosen is None], room - weight(frame) - REMARK)
+    frame["tokens"] = math.ceil(weight(frame) / BYTES_PER_TOKEN)
     return frame
 
 
-def _ledger(left_out: list[Part], frame: dict[str, Any], max_tokens: int) -> list[dict[str, Any]]:
+def _ledger(left_out: list[Part], room: int) -> list[dict[str, Any]]:
     """Each by name while that fits; the rest as a number, so that nothing is missing without a word."""
-    room = max_tokens * CHARACTERS_PER_TOKEN - len(json.dumps(frame, ensure_ascii=False)) - 60
     named: list[dict[str, Any]] = []
     for part in left_out:
         entry = {"uri": part.uri, "role": part.role}
-        room -= len(json.dumps(entry)) + 2
+        room -= weight(entry) + 1
         if room < 0:
             return [*named, {"more": len(left_out) - len(named)}]
         named.append(entry)

@@ -25,8 +25,8 @@ Words = str | Sequence[str] | None
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _INTERPRETED = re.compile(
-    r"(?:(?P<status>open|in[ _-]progress|blocked|done|cancell?ed)\s+)?(?P<type>task|epic|resource|file)s?\s+"
-    r"(?:about|regarding|concerning|mentioning|named|called)\s+(?P<rest>\S.*)",
+    r"(?:(?P<status>open|in[ _-]progress|blocked|done|cancell?ed)\s+)?(?P<type>task|epic|resource|file)s?"
+    r"(?:\s+(?:about|regarding|concerning|mentioning|named|called)\s+(?P<rest>\S.*))?",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -55,15 +55,18 @@ def parse_filters(types: Words, status: Words, parent_id: Any, assignee: Any, la
 
 
 def interpret(text: str, filters: Filters) -> tuple[str, Filters]:
-    """ "blocked tasks about login" → "login" among the blocked tasks; only where nobody said otherwise."""
+    """ "blocked tasks about login" → "login" among the blocked tasks; "blocked tasks" → no word is left; only where
+    nobody said otherwise."""
     match = _INTERPRETED.fullmatch(text.strip())
-    if match is None or filters.types or (match["status"] and filters.status):
+    if match is None or not (match["status"] or match["rest"]):
+        return text, filters
+    if filters.types or (match["status"] and filters.status):
         return text, filters
     kind = match["type"].lower().replace("file", "resource")
     if match["status"]:
         status = re.sub("[ -]", "_", match["status"].lower()).replace("canceled", "cancelled")
         filters = replace(filters, status=(status,))
-    return match["rest"], replace(filters, types=(kind,))
+    return match["rest"] or "", replace(filters, types=(kind,))
 
 
 def allowed_documents(user: Person, slot: str, filters: Filters) -> Allowed | None:
@@ -75,7 +78,7 @@ def allowed_documents(user: Person, slot: str, filters: Filters) -> Allowed | No
     if key not in _made:
         if len(_made) >= MAX_REMEMBERED:
             _made.clear()
-        _made[key] = _as_sql(_documents(user, slot, filters))
+        _made[key] = _as_sql(documents(user, slot, filters))
     return _made[key]
 
 
@@ -84,7 +87,7 @@ def _as_sql(rows: QuerySet[Document]) -> Allowed:
     return Allowed(sql, tuple(params))
 
 
-def _documents(user: Person, slot: str, filters: Filters) -> QuerySet[Document]:
+def documents(user: Person, slot: str, filters: Filters) -> QuerySet[Document]:
     """Databases ask in this order: what is cheap and leaves most out comes first, who may see it last."""
     rows = Document.objects.filter(slot=slot)
     if filters.types:

@@ -12,6 +12,7 @@ from typing import Any
 from django.db.models import Model, QuerySet
 
 from resources_app.access import Person
+from resources_app.bundles import FRAME, NOTE, fitting, room_for, weight
 from resources_app.documents import uri_of
 from resources_app.errors import ValidationFailed
 from resources_app.vocabulary import Status
@@ -19,7 +20,7 @@ from search_app.backends import backend
 from search_app.backends.base import Expression
 from search_app.documents import SOURCES, comments_on, fields_of, title_key, title_of
 from search_app.filters import Filters, Words, allowed_documents, interpret, parse_filters
-from search_app.finding import Found, find
+from search_app.finding import Found, find, newest
 from search_app.gathering import is_a_title
 from search_app.indexing import current_state
 from search_app.models import Document
@@ -48,7 +49,9 @@ def search_unified(
     include_content: bool = False,
     include_scores: bool = False,
     explain: bool = False,
+    max_tokens: int | None = None,
 ) -> dict[str, Any]:
+    """With `max_tokens` a page ends where it would grow over that; its cursor goes on from there."""
     text = _checked_query(query)
     _check_page(sort, limit)
     filters = parse_filters(types, status, parent_id, assignee, label)
@@ -56,15 +59,20 @@ def search_unified(
     offset = _offset(cursor, request)
     slot = current_state().live
     wanted, narrowed = _interpreted(user, slot, text, filters)
-    found = find(user, slot, wanted, narrowed, sort, offset, limit)
+    if text and not wanted:
+        found = newest(user, slot, narrowed, offset, limit)
+    else:
+        found = find(user, slot, wanted, narrowed, sort, offset, limit)
     shown = _Rendering(user, found, include_content, include_scores or explain, explain)
-    more = offset + limit < found.total
+    results = shown.results()
+    given = results if max_tokens is None else _within(results, room_for(max_tokens))
+    after = offset + (limit if given is results else len(given))
     answer: dict[str, Any] = {
-        "results": shown.results(),
+        "results": given,
         "total": found.total,
         "query": text,
         "search_mode": "hybrid" if found.is_hybrid else "bm25",
-        "next_cursor": _cursor(offset + limit, request) if more else None,
+        "next_cursor": _cursor(after, request) if after < found.total else None,
     }
     return answer | ({"explain": _explanation(wanted, narrowed, found.terms)} if explain else {})
 
@@ -129,6 +137,20 @@ class _Rendering:
         if self.explain:
             result["explain"] = _rounded(ranked.parts) if ranked else {"beyond_ranking": True}
         return result
+
+
+def _within(results: list[dict[str, Any]], room: int) -> list[dict[str, Any]]:
+    """The same list when all of it fits. The first is always given, its content as far as there is room."""
+    left = room - FRAME - NOTE
+    for position, result in enumerate(results):
+        left -= weight(result) + 1
+        if left < 0 and position:
+            return results[:position]
+        if left < 0 and (text := result.get("content", "")):
+            keep = fitting(text, left + weight(text))
+            note = {"field": "content", "characters_left": len(text) - keep}
+            return [result | {"content": text[:keep], "truncated": note}]
+    return results
 
 
 def _interpreted(user: Person, slot: str, text: str, filters: Filters) -> tuple[str, Filters]:

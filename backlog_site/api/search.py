@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from backlog_site.api.actors import actor_of
+from resources_app.bundles import MAX_TOKENS, MIN_TOKENS
 from resources_app.errors import ValidationFailed
 from resources_app.queries import whole_number
 from search_app.filters import TYPES
@@ -17,7 +18,7 @@ from search_app.search import MAX_LIMIT, SORTS, search_unified
 _LISTS = ("types", "status", "label")
 _TEXTS = ("parent_id", "assignee", "sort", "cursor")
 _FLAGS = ("include_content", "include_scores", "explain")
-PARAMETERS = ("q", *_LISTS, *_TEXTS, "limit", *_FLAGS)
+PARAMETERS = ("q", *_LISTS, *_TEXTS, "limit", *_FLAGS, "max_tokens")
 
 
 @extend_schema(
@@ -33,6 +34,7 @@ PARAMETERS = ("q", *_LISTS, *_TEXTS, "limit", *_FLAGS)
         OpenApiParameter("limit", OpenApiTypes.INT, description=f"1 to {MAX_LIMIT}"),
         OpenApiParameter("cursor", OpenApiTypes.STR, description="The next_cursor of an answer"),
         *(OpenApiParameter(name, OpenApiTypes.BOOL) for name in _FLAGS),
+        OpenApiParameter("max_tokens", OpenApiTypes.INT, description="Where a page ends although more would match"),
     ],
     responses={200: OpenApiResponse({"type": "object", "additionalProperties": {}})},
 )
@@ -48,6 +50,8 @@ def search(request: Request) -> Response:
     options |= {name: _flag(name, given[name]) for name in _FLAGS if name in given}
     if "limit" in given:
         options["limit"] = whole_number("limit", given["limit"], 1, MAX_LIMIT)
+    if "max_tokens" in given:
+        options["max_tokens"] = whole_number("max_tokens", given["max_tokens"], MIN_TOKENS, MAX_TOKENS)
     return Response(search_unified(actor_of(request).user, given["q"], **options))
 
 

@@ -1,13 +1,20 @@
 """The prompts: work people ask agents for again and again, with what the agent needs to begin."""
 
+import functools
 import json
 from collections.abc import Callable
 from typing import Any
 
+import mcp.types as protocol
+from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver.prompts import Prompt
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+from mcp_server import mcp_server as published
 
 from backlog_site.mcp.context import current_actor
+from backlog_site.mcp.errors import protocol_error
 from backlog_site.mcp.threads import in_thread
+from resources_app.errors import BacklogError, ValidationFailed
 from resources_app.reading import read
 from resources_app.serializers import item_line
 from resources_app.uris import build
@@ -56,7 +63,38 @@ PROMPTS: tuple[tuple[str, Callable[..., Any]], ...] = (
 
 def install(server: Any) -> None:
     for title, function in PROMPTS:
-        server.add_prompt(Prompt.from_function(function, title=title))
+        server.add_prompt(Prompt.from_function(_saying_why(function), title=title))
+
+
+async def get_prompt(
+    ctx: ServerRequestContext, params: protocol.GetPromptRequestParams
+) -> protocol.GetPromptResult | protocol.InputRequiredResult:
+    """The SDK would answer each of the caller's mistakes as an internal error."""
+    prompt = published._prompt_manager.get_prompt(params.name)
+    if prompt is None:
+        known = [one.name for one in published._prompt_manager.list_prompts()]
+        raise ValidationFailed(
+            f"There is no prompt {params.name!r}.", field="name", value=params.name, allowed_values=known
+        )
+    given, known = set(params.arguments or {}), [one.name for one in prompt.arguments or []]
+    missing = [one.name for one in prompt.arguments or [] if one.required and one.name not in given]
+    if wrong := [*missing, *sorted(given - set(known))]:
+        what = "needs the argument" if missing else "has no argument"
+        raise ValidationFailed(f"{params.name} {what} {wrong[0]!r}.", field=wrong[0], allowed_values=known)
+    rendered: protocol.GetPromptResult | protocol.InputRequiredResult = await published._handle_get_prompt(ctx, params)
+    return rendered
+
+
+def _saying_why(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def render(**arguments: Any) -> Any:
+        try:
+            return await function(**arguments)
+        except BacklogError as error:
+            # Only an address that is not there has a code of its own in the older era.
+            raise protocol_error(error, MODERN_PROTOCOL_VERSIONS[0]) from error
+
+    return render
 
 
 def _epic(epic_id: str) -> tuple[Any, Any]:

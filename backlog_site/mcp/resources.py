@@ -10,8 +10,11 @@ from mcp.server.context import ServerRequestContext
 
 from backlog_site.mcp.context import current_actor
 from backlog_site.mcp.threads import in_thread
+from backlog_site.mcp.tools import opened
+from backlog_site.mcp.toolset import checked_arguments
 from resources_app import batches, catalogue, uris, writing
 from resources_app.access import Actor
+from resources_app.errors import ValidationFailed
 from resources_app.readers.collections import list_versions
 from resources_app.readers.reading import Reading
 from resources_app.reading import read
@@ -30,32 +33,35 @@ def install(server: Server[Any]) -> None:
     add("resources/templates/list", protocol.PaginatedRequestParams, list_templates)
     add("resources/read", protocol.ReadResourceRequestParams, read_resource)
     add("completion/complete", protocol.CompleteRequestParams, complete)
-    add("resources/write", WriteParams, write)
-    add("resources/write_batch", WriteBatchParams, write_batch)
+    add("resources/write", Arguments, write)
+    add("resources/write_batch", Arguments, write_batch)
     add("resources/schema", UriParams, schema)
     add("resources/list_versions", VersionsParams, versions)
 
 
+class Arguments(protocol.RequestParams):
+    """Whatever was sent; the tool of the same work says what it takes."""
+
+    model_config = {"extra": "allow"}
+
+    def checked_for(self, tool: str) -> dict[str, Any]:
+        return checked_arguments(tool, self.model_extra or {})
+
+
 class UriParams(protocol.RequestParams):
+    model_config = {"extra": "allow"}
+
     uri: str
+
+    def refuse_unknown(self) -> None:
+        if unknown := sorted(self.model_extra or {}):
+            known = [name for name in type(self).model_fields if name != "meta"]
+            raise ValidationFailed(f"There is no parameter {unknown[0]!r}.", field=unknown[0], allowed_values=known)
 
 
 class VersionsParams(UriParams):
     cursor: str = ""
     limit: int = 50
-
-
-class WriteParams(UriParams):
-    operation: dict[str, Any]
-    etag: str | None = None
-    dry_run: bool = False
-
-
-class WriteBatchParams(protocol.RequestParams):
-    operations: list[dict[str, Any]]
-    atomic: bool = True
-    idempotency_key: str | None = None
-    dry_run: bool = False
 
 
 class Answer(protocol.Result):
@@ -131,31 +137,24 @@ async def complete(_ctx: ServerRequestContext, params: protocol.CompleteRequestP
     return protocol.CompleteResult(completion=protocol.Completion(values=values, has_more=more))
 
 
-async def write(_ctx: ServerRequestContext, params: WriteParams) -> Answer:
-    actor = current_actor()
-    return Answer(
-        **await in_thread(writing.write, actor, params.uri, params.operation, params.etag, dry_run=params.dry_run)
-    )
+async def write(_ctx: ServerRequestContext, params: Arguments) -> Answer:
+    return Answer(**await in_thread(writing.write, current_actor(), **params.checked_for("write_resource")))
 
 
-async def write_batch(_ctx: ServerRequestContext, params: WriteBatchParams) -> Answer:
-    answer = await in_thread(
-        batches.write_batch,
-        current_actor(),
-        params.operations,
-        atomic=params.atomic,
-        idempotency_key=params.idempotency_key,
-        dry_run=params.dry_run,
-    )
-    return Answer(**answer)
+async def write_batch(_ctx: ServerRequestContext, params: Arguments) -> Answer:
+    given = params.checked_for("write_resource_batch")
+    operations = opened(given.pop("operations"))
+    return Answer(**await in_thread(batches.write_batch, current_actor(), operations, **given))
 
 
 async def schema(_ctx: ServerRequestContext, params: UriParams) -> Answer:
+    params.refuse_unknown()
     reading = await in_thread(read, current_actor(), f"{params.uri}/schema")
     return Answer(**reading.contents)
 
 
 async def versions(_ctx: ServerRequestContext, params: VersionsParams) -> Answer:
+    params.refuse_unknown()
     return Answer(**await in_thread(_versions, current_actor(), params))
 
 

@@ -15,6 +15,7 @@ from backlog_site.mcp.auth import caller_with
 from backlog_site.mcp.context import acting_as, current_actor, current_request
 from backlog_site.mcp.errors import translate_errors
 from backlog_site.mcp.threads import in_thread
+from resources_app.errors import ValidationFailed
 
 MAX_AGENT = 100
 UNAUTHENTICATED = -32001
@@ -34,6 +35,8 @@ def install() -> None:
     low_level.version = "1"
     low_level.middleware.extend([translate_errors, act_for_caller])
     low_level.add_request_handler("tools/list", protocol.PaginatedRequestParams, list_tools)
+    low_level.add_request_handler("tools/call", protocol.CallToolRequestParams, call_tool)
+    low_level.add_request_handler("prompts/get", protocol.GetPromptRequestParams, prompts.get_prompt)
     low_level.add_request_handler("resources/subscribe", protocol.SubscribeRequestParams, subscribing.subscribe)
     low_level.add_request_handler("resources/unsubscribe", protocol.UnsubscribeRequestParams, subscribing.unsubscribe)
     low_level.add_request_handler("subscriptions/listen", protocol.SubscriptionsListenRequestParams, subscribing.listen)
@@ -54,6 +57,19 @@ async def list_tools(
     if not await in_thread(lambda actor: actor.may_write, current_actor()):
         tools = [tool for tool in tools if tool.annotations and tool.annotations.read_only_hint]
     return protocol.ListToolsResult(tools=tools)
+
+
+async def call_tool(
+    ctx: ServerRequestContext, params: protocol.CallToolRequestParams
+) -> protocol.CallToolResult | protocol.InputRequiredResult:
+    """A tool that does not exist is no tool's answer."""
+    if toolsets._tool_manager.get_tool(params.name) is None:
+        known = [tool.name for tool in await toolsets.list_tools()]
+        raise ValidationFailed(
+            f"There is no tool {params.name!r}.", field="name", value=params.name, allowed_values=known
+        )
+    called: protocol.CallToolResult | protocol.InputRequiredResult = await toolsets._handle_call_tool(ctx, params)
+    return called
 
 
 async def discover(ctx: ServerRequestContext, _params: protocol.RequestParams) -> protocol.DiscoverResult:

@@ -2,11 +2,14 @@
 
 from typing import Annotated, Any, Literal
 
+from mcp.server.mcpserver import Context
 from pydantic import Field
 
 from backlog_site.mcp.context import current_actor
-from backlog_site.mcp.toolset import Toolset, documented, tool
+from backlog_site.mcp.threads import in_loop
+from backlog_site.mcp.toolset import Toolset, documented, from_json, tool
 from resources_app import batches, bundles, discovery, writing
+from resources_app.bundles import MAX_TOKENS
 from resources_app.reading import read
 from resources_app.registry import REGISTRY
 from resources_app.serializers import created_json, item_line
@@ -17,7 +20,7 @@ from search_app.search import search_unified
 Answer = dict[str, Any]
 Words = list[str] | None
 Status = Literal["open", "in_progress", "blocked", "done", "cancelled"]
-Kind = Literal["task", "epic", "resource"]
+Kind = Literal["task", "epic", "resource", "ib_folder", "ib_resource"]
 Priority = Literal["none", "low", "medium", "high", "urgent"]
 Operation = Annotated[Answer, Field(description='{"type": …} and its arguments')]
 
@@ -29,26 +32,34 @@ class BacklogTools(Toolset):
         query: str,
         types: Annotated[list[Kind] | None, Field(description="all when not given")] = None,
         status: list[Status] | None = None,
-        parent_id: str | None = None,
+        parent_id: Annotated[str | None, Field(description="epic id or folder path")] = None,
+        assignee: str | None = None,
+        label: Words = None,
         sort: Literal["relevant", "recent"] = "relevant",
         limit: int = 20,
         cursor: str | None = None,
         include_content: bool = False,
         include_scores: bool = False,
+        explain: bool = False,
+        max_tokens: int = MAX_TOKENS,
     ) -> Answer:
-        """Find tasks, epics and files by words, names in code, ids or parts of words, best first, with snippets.
-        To filter by exact fields or to count use backlog_list."""
+        """Find tasks, epics, files and IntelligenceBank assets by words, names in code, ids or parts of words, best
+        first, with snippets. To filter by exact fields or to count use backlog_list."""
         return search_unified(
             current_actor().user,
             query,
             types=types,
             status=status,
             parent_id=parent_id,
+            assignee=assignee,
+            label=label,
             sort=sort,
             limit=limit,
             cursor=cursor,
             include_content=include_content,
             include_scores=include_scores,
+            explain=explain,
+            max_tokens=max_tokens,
         )
 
     @tool("Gather context", read_only_hint=True, open_world_hint=False)
@@ -71,10 +82,13 @@ class BacklogTools(Toolset):
         priority: Priority | None = None,
         ready: Annotated[bool | None, Field(description="open, and nothing it depends on is unfinished")] = None,
         filter: Annotated[str | None, Field(description='e.g. created_at>2026-01-01,title~"auth"')] = None,
+        search: Annotated[str | None, Field(description="only those with all these words")] = None,
         sort: str | None = None,
         order: Literal["asc", "desc"] | None = None,
-        limit: int = 20,
+        limit: int | None = None,
+        offset: int | None = None,
         cursor: str | None = None,
+        aggregate: Literal["count"] | None = None,
         group_by: Annotated[
             str | None, Field(description="count by status, priority, assignee, label or epic_id")
         ] = None,
@@ -87,17 +101,19 @@ class BacklogTools(Toolset):
             "priority": priority,
             "ready": None if ready is None else str(ready).lower(),
             "filter": filter,
+            "search": search,
             "sort": sort,
             "order": order,
+            "limit": limit,
+            "offset": offset,
             "cursor": cursor,
             "group_by": group_by,
-            "aggregate": "count" if group_by else None,
+            "aggregate": aggregate or ("count" if group_by else None),
         }
         statuses = [status] if isinstance(status, str) else status or []
-        pairs = [("status", word) for word in statuses] + [(k, v) for k, v in given.items() if v is not None]
-        page = read(current_actor(), build(f"{type}s", query=[*pairs, ("limit", str(limit))])).contents
-        answer: Answer = page if group_by else page | {"results": [item_line(item) for item in page["results"]]}
-        return answer
+        pairs = [("status", word) for word in statuses] + [(k, str(v)) for k, v in _given(given).items()]
+        page: Answer = read(current_actor(), build(f"{type}s", query=pairs)).contents
+        return page | {"results": [item_line(item) for item in page["results"]]} if "next_cursor" in page else page
 
     @tool("Read things", read_only_hint=True, open_world_hint=False)
     def backlog_get(
@@ -107,8 +123,9 @@ class BacklogTools(Toolset):
         cursor: str | None = None,
     ) -> Answer:
         """Read tasks, epics, single fields, files or folders, with ETags. A next_cursor means there is more."""
-        names = [id] if isinstance(id, str) else id
-        return bundles.read_many(current_actor(), names, max_tokens, cursor)
+        found = bundles.read_many(current_actor(), _names(id), max_tokens, cursor)
+        errors = [result["error"] for result in found["results"] if "error" in result]
+        return {"error": errors[0], **found} if len(errors) == len(found["results"]) else found
 
     @tool("Create a task or epic", destructive_hint=False, idempotent_hint=False, open_world_hint=False)
     def backlog_create(
@@ -124,6 +141,8 @@ class BacklogTools(Toolset):
         assignee: str | None = None,
         due_date: str | None = None,
         depends_on: Words = None,
+        evidence: Words = None,
+        blocked_reason: Words = None,
         references: Annotated[list[Answer] | None, Field(description="[{url, title}]")] = None,
         idempotency_key: Annotated[
             str | None, Field(description="a repeat with the same key creates nothing new")
@@ -141,6 +160,8 @@ class BacklogTools(Toolset):
             "assignee": assignee,
             "due_date": due_date,
             "depends_on": depends_on,
+            "evidence": evidence,
+            "blocked_reason": blocked_reason,
             "references": references,
         }
         actor, given = current_actor(), _given(values)
@@ -217,10 +238,16 @@ class BacklogTools(Toolset):
         atomic: Annotated[bool, Field(description="all or nothing; else each for itself")] = True,
         idempotency_key: str | None = None,
         dry_run: bool = False,
+        ctx: Context | None = None,
     ) -> Answer:
         """Many edits in one call and one transaction; later ones see earlier ones."""
         return batches.write_batch(
-            current_actor(), operations, atomic=atomic, idempotency_key=idempotency_key, dry_run=dry_run
+            current_actor(),
+            opened(operations),
+            atomic=atomic,
+            idempotency_key=idempotency_key,
+            dry_run=dry_run,
+            progress=(lambda done, total: in_loop(ctx.report_progress(done, total))) if ctx else None,
         )
 
     @tool("Read any address", read_only_hint=True, open_world_hint=False)
@@ -229,6 +256,21 @@ class BacklogTools(Toolset):
         """The same as resources/read, for clients that only call tools. Without a URI: every address there is, grouped:
         {categories}. Errors name suggested_actions."""
         return discovery.get_resource(current_actor(), uri)
+
+
+def opened(operations: list[Answer]) -> list[Answer]:
+    """An operation inside an entry may be JSON text as well."""
+    return [
+        {name: from_json(value) if name == "operation" else value for name, value in entry.items()}
+        for entry in operations
+    ]
+
+
+def _names(id: str | list[str]) -> list[str]:
+    """A list sent as JSON text is a text for the schema; no id or URI begins like one."""
+    parsed = from_json(id)
+    is_list = isinstance(parsed, list) and all(isinstance(name, str) for name in parsed)
+    return parsed if is_list else [str(id)]
 
 
 def _given(values: Answer) -> Answer:

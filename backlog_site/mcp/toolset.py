@@ -12,6 +12,7 @@ from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool, ToolManager
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from mcp_server import MCPToolset
+from mcp_server import mcp_server as published
 from pydantic import ValidationError
 
 from backlog_site.mcp.threads import in_thread
@@ -55,7 +56,7 @@ class CarefulTool(Tool):
     ) -> Any:
         given = {self.context_kwarg: context} if self.context_kwarg else {}
         try:
-            result = await self.fn(**self._checked(arguments), **given)
+            result = await self.fn(**self.checked(arguments), **given)
         except BacklogError as error:
             note(error.code)
             return error_result(error)
@@ -66,10 +67,13 @@ class CarefulTool(Tool):
             raise
         except Exception as error:  # the edge: what an unexpected error says stays in the log
             raise UnexpectedToolError(f"Error executing tool {self.name}") from error
-        note("ok")
-        return self.fn_metadata.convert_result(result) if convert_result else result
+        if not isinstance(result, dict):
+            note("ok")
+            return self.fn_metadata.convert_result(result) if convert_result else result
+        note(_code(result))
+        return answer(result) if convert_result else result
 
-    def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    def checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
         known = list(self.parameters["properties"])
         if unknown := sorted(set(arguments) - set(known)):
             raise ValidationFailed(
@@ -78,23 +82,44 @@ class CarefulTool(Tool):
         try:
             return self._validated(arguments)
         except ValidationError as error:
-            parsed = arguments | {name: _from_json(arguments[name]) for name in _failing(error) & set(arguments)}
+            parsed = arguments | {name: from_json(arguments[name]) for name in _failing(error) & set(arguments)}
         try:
             return self._validated(parsed)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-            field = ".".join(str(part) for part in first["loc"])
-            raise ValidationFailed(f"{self.name}: {field}: {first['msg']}.", field=field) from None
+            raise self._refusal(arguments, error) from None
+
+    def _refusal(self, arguments: dict[str, Any], error: ValidationError) -> ValidationFailed:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        field = str(first["loc"][0])
+        details: dict[str, Any] = {"value": arguments[field]} if field in arguments else {}
+        if allowed := _choices(self.parameters["properties"].get(field, {})):
+            details["allowed_values"] = allowed
+        return ValidationFailed(f"{self.name}: {field}: {first['msg']}.", field=field, **details)
 
     def _validated(self, arguments: dict[str, Any]) -> dict[str, Any]:
         return self.fn_metadata.arg_model.model_validate(arguments).model_dump_one_level()
 
 
+def checked_arguments(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """As the tool of that name would take them."""
+    checked: dict[str, Any] = published._tool_manager.get_tool(name).checked(arguments)
+    return checked
+
+
 def error_result(error: BacklogError) -> CallToolResult:
     """As a tool's own answer, so that the model reads it and can mend its call."""
-    body = {"error": error.as_json()}
-    text = TextContent(text=json.dumps(body, ensure_ascii=False))
-    return CallToolResult(content=[text], structured_content=body, is_error=True)
+    return answer({"error": error.as_json()})
+
+
+def answer(body: dict[str, Any]) -> CallToolResult:
+    """What names an error is one. The text says the same, without blanks and line breaks: the agent pays for each."""
+    text = TextContent(text=json.dumps(body, ensure_ascii=False, separators=(",", ":")))
+    return CallToolResult(content=[text], structured_content=body, is_error="error" in body)
+
+
+def _code(body: dict[str, Any]) -> str:
+    error = body.get("error", "ok")
+    return str(error["code"] if isinstance(error, dict) else error)
 
 
 class Toolset(MCPToolset):  # type: ignore[misc]  # the package has no types
@@ -151,11 +176,20 @@ def _failing(error: ValidationError) -> set[str]:
     return {str(problem["loc"][0]) for problem in error.errors() if problem["loc"]}
 
 
-def _from_json(value: Any) -> Any:
-    """Some clients send objects and lists as JSON in a string."""
+def _choices(schema: Schema) -> list[Any]:
+    """The values a parameter may have, itself or as elements of a list."""
+    inner = [schema.get("items", {}), *schema.get("anyOf", [])]
+    return schema.get("enum") or next(filter(None, map(_choices, filter(None, inner))), [])
+
+
+def from_json(value: Any) -> Any:
+    """Some clients send objects and lists as JSON in a string, also those inside a list."""
+    if isinstance(value, list):
+        return [from_json(entry) for entry in value]
     if not isinstance(value, str):
         return value
     try:
-        return json.loads(value)
+        parsed = json.loads(value)
     except (ValueError, RecursionError):
         return value
+    return from_json(parsed) if isinstance(parsed, list) else parsed

@@ -14,6 +14,7 @@ class Tokens:
     alice: str
     bob: str
     carol: str
+    mallory: str
 
 
 @pytest.fixture(scope="session")
@@ -28,4 +29,5 @@ def tokens(site: Site) -> Tokens:
         alice=site.elsewhere.token(name="alice", roles=["contributor"]),
         bob=site.elsewhere.token(name="bob", roles=["viewer"], scope="read"),
         carol=site.elsewhere.token(name="carol", roles=["admin"], scope="admin"),
+        mallory=site.elsewhere.token(name="mallory", roles=[], scope="read"),
     )

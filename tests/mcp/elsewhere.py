@@ -9,7 +9,7 @@ from django.contrib.auth.models import Group, User
 from django.db import transaction
 from django.utils import timezone
 
-from resources_app import batches, tokens, writing
+from resources_app import batches, storing, tokens, writing
 from resources_app.access import Actor
 from resources_app.intelligencebank import connections
 from resources_app.intelligencebank.sync.pages import Mirror
@@ -45,6 +45,10 @@ def revoke(name: str) -> None:
 
 def create(values: dict[str, Any], kind: str = "task", by: str = "carol") -> str:
     return writing.create_item(_actor(by), kind, values).ref
+
+
+def store(path: str, content: str, by: str = "carol") -> str:
+    return storing.create_resource(_actor(by), path, content).path
 
 
 def write(uri: str, operation: dict[str, Any], by: str = "carol") -> int:
@@ -104,7 +108,7 @@ COMMANDS = {
     command.__name__: command
     for command in (
         *(token, person, deactivate, last_change, revoke),
-        *(create, write, write_many, write_and_roll_back, archive, join_group),
+        *(create, store, write, write_many, write_and_roll_back, archive, join_group),
         *(mirror, sync_tenant, link_person),
     )
 }

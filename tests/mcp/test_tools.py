@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from mcp import Client
+from mcp import Client, MCPError
+from mcp.types import INVALID_PARAMS
 
 from bench.tokens import count_tokens
 from tests.mcp.clients import ERAS, connected
@@ -41,7 +42,8 @@ def run(site: Site, token: str, scenario: Scenario, era: str = "auto") -> None:
 async def call(client: Client, name: str, **arguments: Any) -> dict[str, Any]:
     result = await client.call_tool(name, arguments)
     assert not result.is_error, result.content
-    assert json.loads(result.content[0].text) == result.structured_content
+    [block] = result.content
+    assert json.loads(block.text) == result.structured_content and "\n" not in block.text
     return result.structured_content
 
 
@@ -49,6 +51,7 @@ async def refused(client: Client, name: str, **arguments: Any) -> dict[str, Any]
     result = await client.call_tool(name, arguments)
     assert result.is_error
     error = result.structured_content["error"]
+    assert json.loads(result.content[0].text) == result.structured_content
     assert set(error) == {"code", "message", "details", "suggestion", "retryable"}
     return error
 
@@ -96,6 +99,68 @@ def test_objects_sent_as_json_text_are_understood_and_texts_stay_texts(site: Sit
         uri = f"mcp://backlog/tasks/{made['id']}/description"
         await call(client, "write_resource", uri=uri, operation=operation)
         assert (await call(client, "backlog_get", id=uri))["results"][0]["contents"] == '{"x": 1}'
+        assert len((await call(client, "backlog_get", id=json.dumps([made["id"], uri])))["results"]) == 2
+        entry = {"uri": uri, "operation": json.dumps({"type": "set", "value": "new"})}
+        for operations in (json.dumps([entry]), [json.dumps(entry)], [entry]):
+            assert (await call(client, "write_resource_batch", operations=operations))["failed"] == 0
+
+    run(site, tokens.alice, scenario)
+
+
+def test_what_is_missing_is_an_error_unless_something_else_was_found(site: Site, tokens: Tokens) -> None:
+    async def scenario(client: Client) -> None:
+        made = await call(client, "backlog_create", title="There")
+        assert (await refused(client, "backlog_get", id="TASK-9999"))["code"] == "not_found"
+        assert (await refused(client, "backlog_get", id=["TASK-9998", "TASK-9999"]))["code"] == "not_found"
+        mixed = (await call(client, "backlog_get", id=[made["id"], "TASK-9999"]))["results"]
+        assert mixed[0]["contents"]["title"] == "There" and mixed[1]["error"]["code"] == "not_found"
+
+    run(site, tokens.alice, scenario)
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_tool_that_does_not_exist_is_no_tools_answer(site: Site, tokens: Tokens, era: str) -> None:
+    async def scenario(client: Client) -> None:
+        with pytest.raises(MCPError) as caught:
+            await client.call_tool("backlog_destroy", {})
+        assert caught.value.error.code == INVALID_PARAMS and "backlog_get" in str(caught.value.error.data)
+
+    run(site, tokens.alice, scenario, era)
+
+
+def test_lists_take_the_whole_query_language(site: Site, tokens: Tokens) -> None:
+    async def scenario(client: Client) -> None:
+        epic = (await call(client, "backlog_create", type="epic", title="Listing"))["id"]
+        for title in ("Alpha walrus", "Beta walrus", "Gamma"):
+            await call(client, "backlog_create", title=title, epic_id=epic, evidence=["seen"])
+
+        async def listed(**query: Any) -> list[str]:
+            page = await call(client, "backlog_list", epic_id=epic, sort="title", order="asc", **query)
+            return [row["title"] for row in page["results"]]
+
+        assert await listed(search="walrus") == ["Alpha walrus", "Beta walrus"]
+        assert await listed(offset=1, limit=1) == ["Beta walrus"]
+        assert await listed(filter='title~"amma"') == ["Gamma"]
+        counted = await call(client, "backlog_list", epic_id=epic, aggregate="count", group_by="status")
+        assert counted["open"] == 3
+        assert (await call(client, "backlog_list", epic_id=epic, aggregate="count")) == {"count": 3}
+
+    run(site, tokens.alice, scenario)
+
+
+def test_a_long_batch_says_how_far_it_is(site: Site, tokens: Tokens) -> None:
+    told: list[tuple[float, float | None]] = []
+
+    async def note(progress: float, total: float | None, _message: str | None) -> None:
+        told.append((progress, total))
+
+    async def scenario(client: Client) -> None:
+        made = await call(client, "backlog_create", title="Batch")
+        entry = {"uri": f"mcp://backlog/tasks/{made['id']}/evidence"}
+        append = {"type": "array_append", "value": "x"}
+        operations = [entry | {"operation": append}] * 60
+        await client.call_tool("write_resource_batch", {"operations": operations}, progress_callback=note)
+        assert told == [(25, 60), (50, 60)]
 
     run(site, tokens.alice, scenario)
 
@@ -105,6 +170,8 @@ def test_mistakes_a_model_can_mend_are_answers(site: Site, tokens: Tokens) -> No
         unknown = await refused(client, "backlog_list", colour="red")
         assert unknown["details"]["field"] == "colour" and "status" in unknown["details"]["allowed_values"]
         assert (await refused(client, "backlog_create"))["code"] == "validation_failed"
+        wrong = (await refused(client, "backlog_create", title="x", status="no"))["details"]
+        assert (wrong["field"], wrong["value"]) == ("status", "no") and "blocked" in wrong["allowed_values"]
         assert (await refused(client, "backlog_update", id="TASK-9999", title="x"))["code"] == "not_found"
         made = await call(client, "backlog_create", title="Conflict", description="first")
         uri = f"mcp://backlog/tasks/{made['id']}/description"
@@ -191,3 +258,8 @@ def test_the_extension_methods_do_what_the_tools_do(site: Site, tokens: Tokens) 
         assert [entry["version"] for entry in versions] == [3, 2, 1]
         refusal = ask("resources/write", uri=f"{uri}/status", operation={"type": "set", "value": "no"})
         assert refusal["error"]["data"]["code"] == "validation_failed"
+        as_text = json.dumps({"type": "append", "content": "c\n"})
+        assert "+c" in ask("resources/write", uri=f"{uri}/description", operation=as_text)["result"]["diff"]
+        for method in ("resources/write", "resources/write_batch", "resources/schema", "resources/list_versions"):
+            unknown = ask(method, uri=uri, colour="red")["error"]
+            assert unknown["code"] == INVALID_PARAMS and unknown["data"]["details"]["field"] == "colour", method

@@ -13,6 +13,7 @@ from tests.mcp.clients import ERAS, connected
 from tests.mcp.conftest import Tokens, site, tokens  # noqa: F401  fixtures
 from tests.mcp.site import Site
 
+PATTERNS = [entry.pattern for entry in REGISTRY]
 ERRORS = {"InvalidURI", "MissingTemplateVariable", "InvalidTemplateVariable", "Unauthorized", "NotFound"}
 TENANT, IB_ID = "Parity1", "ab" * 16
 VALUES = {
@@ -25,6 +26,15 @@ VALUES = {
     "template": "bug",
     "path": "docs/a.md",
 }
+
+
+MISTAKEN_PROMPTS = (
+    ("plan_epic", {}),
+    ("plan_epic", {"epic_id": "EPIC-9999"}),
+    ("triage", {"limit": "many"}),
+    ("triage", {"colour": "red"}),
+    ("nothing", {}),
+)
 
 
 def addresses() -> list[str]:
@@ -77,8 +87,16 @@ def by_rest(site: Site, token: str, uri: str) -> Any:  # noqa: F811
     return response.json()["contents"] if response.status_code == 200 else None
 
 
+def may_see(person: str, uri: str) -> bool:
+    if uri == "auth://status":
+        return True
+    if person == "mallory" or uri.startswith("workflow://workflows/"):  # there is no run
+        return False
+    return person == "carol" or not uri.startswith("admin:")
+
+
 @pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize("person", ["alice", "bob", "carol"])
+@pytest.mark.parametrize("person", ["alice", "bob", "carol", "mallory"])
 def test_the_same_data_by_tool_by_resource_and_by_rest(site: Site, tokens: Tokens, person: str, era: str) -> None:  # noqa: F811
     token = getattr(tokens, person)
 
@@ -87,8 +105,7 @@ def test_the_same_data_by_tool_by_resource_and_by_rest(site: Site, tokens: Token
             for uri in addresses():
                 read, called = await by_resource(client, uri), await by_tool(client, uri)
                 assert read == called == by_rest(site, token, uri), uri
-                assert read is not None or uri.startswith(("admin:", "workflow://workflows/")), uri
-                assert (read is None) or person == "carol" or not uri.startswith("admin:"), uri
+                assert (read is not None) == may_see(person, uri), uri
 
     asyncio.run(scenario())
 
@@ -118,8 +135,11 @@ def test_discovery_is_the_registry_grouped_by_category(site: Site, tokens: Token
         ("nonsense", "InvalidURI"),
         ("mcp://backlog/nothing", "InvalidURI"),
         ("metadata://templates/", "MissingTemplateVariable"),
+        ("workflow://workflows//status", "MissingTemplateVariable"),
         ("mcp://backlog/tasks/{id}", "MissingTemplateVariable"),
         ("metadata://templates/{}", "InvalidTemplateVariable"),
+        ("metadata://templates/b u g", "InvalidTemplateVariable"),
+        (f"ib://{TENANT}/folders/zz", "InvalidTemplateVariable"),
         ("mcp://backlog/tasks?colour=red", "InvalidTemplateVariable"),
         ("admin://users", "Unauthorized"),
         ("workflow://workflows/999999/status", "NotFound"),
@@ -129,11 +149,36 @@ def test_discovery_is_the_registry_grouped_by_category(site: Site, tokens: Token
 def test_the_errors_of_the_spec(site: Site, tokens: Tokens, uri: str, error: str) -> None:  # noqa: F811
     async def scenario() -> None:
         async with connected(site, tokens.alice, "auto") as client:
-            answer = (await client.call_tool("get_resource", {"uri": uri})).structured_content
-            assert (answer["success"], answer["error"]) == (False, error)
-            assert answer["message"] and answer["details"] and answer["suggested_actions"]
-            if error == "InvalidURI":
-                assert answer["valid_uris"] == [entry.pattern for entry in REGISTRY]
+            called = await client.call_tool("get_resource", {"uri": uri})
+            answer = called.structured_content
+            assert called.is_error and (answer["success"], answer["error"]) == (False, error)
+            assert answer["message"] and answer["details"] and all(answer["suggested_actions"])
+            assert ("valid_uris" in answer) == (error == "InvalidURI")
+            assert answer.get("valid_uris", PATTERNS) == PATTERNS
+            assert await by_resource(client, uri) is None
+
+    asyncio.run(scenario())
+
+
+def test_the_words_of_the_spec(site: Site, tokens: Tokens) -> None:  # noqa: F811
+    async def scenario() -> None:
+        async with connected(site, tokens.alice, "auto") as client:
+
+            async def told(uri: str) -> tuple[str, str, str]:
+                answer = (await client.call_tool("get_resource", {"uri": uri})).structured_content
+                return answer["message"], answer["details"], answer["suggested_actions"][0]
+
+            assert await told("metadata://templates/") == (
+                "Template URI 'metadata://templates/{template}' requires variable(s): template",
+                "Template URIs must include values for all variables.",
+                "Example: get_resource('metadata://templates/bug')",
+            )
+            message, details, action = await told("invalid://uri")
+            assert message == "Resource URI 'invalid://uri' not recognized."
+            assert details.startswith("The URI must match one of the available resource patterns.")
+            assert action == "Call get_resource() with no arguments to see all available resources."
+            message, details, _ = await told("admin://roles")
+            assert message == "Resource 'admin://roles' requires admin privileges." and "administrators" in details
 
     asyncio.run(scenario())
 
@@ -158,7 +203,7 @@ def test_the_catalogue_pages_through_all_that_one_sees(site: Site, tokens: Token
 
 
 def test_completion_and_prompts(site: Site, tokens: Tokens) -> None:  # noqa: F811
-    from mcp.types import ResourceTemplateReference
+    from mcp.types import INVALID_PARAMS, ResourceTemplateReference
 
     async def scenario() -> None:
         async with connected(site, tokens.bob, "auto") as client:
@@ -171,11 +216,19 @@ def test_completion_and_prompts(site: Site, tokens: Tokens) -> None:  # noqa: F8
             assert "description" in await completed("mcp://backlog/tasks/{id}/{field}", "field", "desc")
             assert await completed("ib://{clientid}/folders/{id}", "clientid", "Par") == [TENANT]
             assert await completed("ib://{clientid}/resources/{id}", "id", "a") == [IB_ID]
+            assert await completed("mcp://backlog/archive/{id}", "id", "TASK") == ["TASK-0002"]
+            assert await completed("mcp://backlog/context/{id}", "id", "EPIC") == ["EPIC-0001"]
+            assert await completed("workflow://workflows/{id}/status", "id", "TASK") == []
+            assert await completed("mcp://backlog/tasks", "status", "in") == ["in_progress"]
             assert await completed("mcp://backlog/resources/{path}", "path", "do") == ["docs/"]
             assert await completed("mcp://backlog/resources/{path}", "path", "docs/") == ["docs/a.md"]
             names = {prompt.name for prompt in (await client.list_prompts()).prompts}
             assert {"plan_epic", "triage", "standup"} <= names
             planned = await client.get_prompt("plan_epic", {"epic_id": "EPIC-0001"})
             assert "First" in planned.messages[0].content.text
+            for name, arguments in MISTAKEN_PROMPTS:
+                with pytest.raises(MCPError) as caught:
+                    await client.get_prompt(name, arguments)
+                assert caught.value.error.code == INVALID_PARAMS and caught.value.error.data["suggestion"], name
 
     asyncio.run(scenario())

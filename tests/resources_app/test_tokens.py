@@ -78,7 +78,7 @@ def test_the_token_of_an_inactive_user_is_refused(alice: User) -> None:
 @pytest.mark.parametrize(
     ("roles", "granted"),
     [
-        ([], []),
+        ([], ["read"]),
         (["viewer"], ["read"]),
         (["contributor"], ["read", "write"]),
         (["admin"], ["read", "write", "admin"]),

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
+from bench.tokens import count_tokens
 from resources_app import storing, writing
-from resources_app.bundles import CHARACTERS_PER_TOKEN
 from tests.api.clients import ApiClient, error_of
 from tests.factories import as_actor, make_epic, make_task, make_user, task_uri
 
@@ -42,6 +42,7 @@ def test_everything_around_a_task_is_there(bob: User, surroundings: dict[str, An
     assert answer["focus"] == task_uri(surroundings["focus"])
     assert answer["parts"][0]["role"] == "focus" and answer["parts"][0]["fidelity"] == "full"
     assert answer["parts"][0]["content"]["description"].startswith("As in mcp://")
+    assert answer["parts"][1]["role"] == "parent"
     assert roles["mcp://backlog/epics/EPIC-0001"] == "parent"
     assert roles[task_uri(surroundings["needed"])] in {"sibling", "dependency"}
     assert roles[task_uri(surroundings["dependent"])] == "dependent"
@@ -51,14 +52,14 @@ def test_everything_around_a_task_is_there(bob: User, surroundings: dict[str, An
     assert answer["left_out"] == []
 
 
-@pytest.mark.parametrize("max_tokens", [200, 400, 1000, 4000, 20000])
+@pytest.mark.parametrize("max_tokens", [100, 200, 400, 1000, 4000, 20000])
 def test_never_over_budget_and_nothing_missing_without_a_word(
     bob: User, surroundings: dict[str, Any], max_tokens: int
 ) -> None:
     client = ApiClient(bob)
     whole = client.get(f"{CONTEXT}?id={surroundings['focus'].ref}&max_tokens=20000").json()
     answer = client.get(f"{CONTEXT}?id={surroundings['focus'].ref}&max_tokens={max_tokens}").json()
-    assert len(json.dumps(answer, ensure_ascii=False)) <= max_tokens * CHARACTERS_PER_TOKEN
+    assert count_tokens(json.dumps(answer, ensure_ascii=False)) <= max_tokens
     assert answer["tokens"] <= max_tokens
     named = [entry for entry in answer["left_out"] if "uri" in entry]
     unnamed = sum(entry.get("more", 0) for entry in answer["left_out"])
@@ -72,6 +73,28 @@ def test_a_long_thing_is_cut_and_says_so(bob: User) -> None:
     assert focus["fidelity"] == "full"
     shown = focus["content"]
     assert len(shown["description"]) + shown["truncated"]["characters_left"] == len(task.description)
+
+
+@pytest.mark.parametrize("text", ["数据库很慢 ", "Задача на завтра ", '"quoted"\n', "😀 "])
+def test_texts_of_any_script_stay_within_the_budget(bob: User, text: str) -> None:
+    task = make_task(title=text.strip() * 5, description=text * 3000)
+    for max_tokens in (100, 500, 4000):
+        answer = ApiClient(bob).get(f"{CONTEXT}?id={task.ref}&max_tokens={max_tokens}").json()
+        assert count_tokens(json.dumps(answer, ensure_ascii=False)) <= max_tokens
+
+
+def test_relations_that_are_too_many_name_the_address_that_lists_them(bob: User) -> None:
+    epic = make_epic()
+    for number in range(25):
+        make_task(title=f"Step {number}", epic_id=epic.ref)
+    answer = ApiClient(bob).get(f"{CONTEXT}?id={epic.ref}&max_tokens=20000").json()
+    assert parts_of(answer)[f"mcp://backlog/epics/{epic.ref}/tasks"] == "child"
+    assert list(parts_of(answer).values()).count("child") == 21
+
+
+def test_a_collection_has_no_context(bob: User) -> None:
+    response = ApiClient(bob).get(f"{CONTEXT}?id=mcp://backlog/tasks")
+    assert error_of(response)["message"] == "Context is made for tasks, epics and files."
 
 
 def test_a_query_takes_its_best_hit(bob: User, surroundings: dict[str, Any]) -> None:

@@ -119,6 +119,18 @@ def test_leading_words_become_filters(bob: User) -> None:
     assert found(bob, "blocked tasks about login", explain=True) == [blocked.ref]
 
 
+def test_a_query_that_is_nothing_but_filters_lists_what_they_leave(bob: User, mallory: User) -> None:
+    blocked = [make_task(title=f"Step {number}", status="blocked").ref for number in range(3)]
+    make_task(title="About blocked tasks")
+    make_epic(title="Blocked", status="blocked")
+    assert found(bob, "blocked tasks") == blocked[::-1]
+    assert found(bob, "Blocked tasks", limit=2) == blocked[:0:-1]
+    answer = search_unified(bob, "blocked tasks", limit=1)
+    assert answer["total"] == 3 and answer["results"][0]["snippet"]["text"] and answer["next_cursor"]
+    assert found(bob, "tasks") == ["TASK-0004"]
+    assert search_unified(mallory, "blocked tasks")["total"] == 0
+
+
 def test_leading_words_stay_words_when_somebody_filters_or_has_that_title(bob: User) -> None:
     epic = make_epic(title="Blocked tasks about login")
     task = make_task(title="Login", status="blocked")
