@@ -11,6 +11,8 @@ PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check 
 RUNTIME := $(VENV)/.installed-runtime
 DEVELOPMENT := $(VENV)/.installed-development
 PACKAGES := backlog_site search_app resources_app
+FAULTS := tests/faults tests/concurrency tests/resources_app/test_jobs_across_processes.py tests/search_app/test_rebuilding.py \
+	$(addprefix tests/intelligencebank/test_,client.py faults.py killed.py limiting.py)
 
 .DEFAULT_GOAL := help
 
@@ -50,7 +52,7 @@ audit: $(DEVELOPMENT) ## known holes in the pinned packages (asks pypi.org)
 
 .PHONY: faults
 faults: $(DEVELOPMENT) ## what breaks on purpose, and many at once: on SQLite and on PostgreSQL
-	@exec $(BIN)/python -m tests.run tests/faults tests/concurrency $(ARGS)
+	@exec $(BIN)/python -m tests.run $(FAULTS) $(ARGS)
 
 .PHONY: lint
 lint: $(DEVELOPMENT) ## style, types, import rules, missing migrations

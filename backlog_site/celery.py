@@ -6,8 +6,12 @@ from typing import Any
 from celery import Celery
 from celery.signals import setup_logging
 from django_structlog.celery.steps import DjangoStructLogInitStep
+from kombu.transport.redis import Channel
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backlog_site.settings")
+
+# While Redis is away kombu fails at putting messages back, and the worker would end. They only wake; the rows stay.
+Channel.do_restore = False
 
 app = Celery("backlog")
 app.config_from_object("django.conf:settings", namespace="CELERY")

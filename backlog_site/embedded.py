@@ -164,23 +164,30 @@ def throwaway_valkey() -> Iterator[str]:
 @contextmanager
 def throwaway_postgres() -> Iterator[str]:
     """Yields the URL of an empty server with pgvector; its files are gone afterwards."""
-    with _sigterm_unwinds(), tempfile.TemporaryDirectory(prefix="backlog-postgres-") as folder:
-        home = Path(folder)
-        account = _unprivileged_account()
-        if account:
-            os.chown(home, account.pw_uid, account.pw_gid)
+    with tempfile.TemporaryDirectory(prefix="backlog-postgres-") as folder:
         url = f"postgres://postgres:{secrets.token_hex(16)}@{_LOOPBACK}:{free_port()}/postgres"
-        process = start_postgres(url, home, account)
+        with running_postgres(url, Path(folder)):
+            yield url
+
+
+@contextmanager
+def running_postgres(url: str, home: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The server whose files are in the folder; they are made on the first run."""
+    with _sigterm_unwinds():
+        process = start_postgres(url, home, _unprivileged_account())
         try:
             _wait_until_ready(process, partial(_postgres_answers, url), home / "postgres.log")
-            yield url
+            yield process
         finally:
             stop(process, signal.SIGINT)  # a "fast" shutdown: SIGTERM would wait for clients to leave
 
 
 def start_postgres(url: str, home: Path, account: pwd.struct_passwd | None) -> subprocess.Popen[bytes]:
+    if account:
+        os.chown(home, account.pw_uid, account.pw_gid)
     binaries = _postgres_binaries(home, account)
-    _run_initdb(binaries, urlsplit(url).password or "", home, account)
+    if not (home / "cluster").exists():
+        _run_initdb(binaries, urlsplit(url).password or "", home, account)
     address = ("-p", str(urlsplit(url).port), "-c", f"listen_addresses={_LOOPBACK}", "-k", str(home))
     return _spawn_for(account, home, [str(binaries / "postgres"), "-D", str(home / "cluster"), *address])
 
@@ -233,7 +240,8 @@ def _copy_package(package: Path, home: Path) -> Path:
     """Out of a virtual environment that lies in a folder closed to others, such as root's home."""
     for source in (package, package.parent / f"{package.name}.libs"):
         if source.exists():
-            shutil.copytree(source, home / source.name, ignore=shutil.ignore_patterns("include", "__pycache__"))
+            unneeded = shutil.ignore_patterns("include", "__pycache__")
+            shutil.copytree(source, home / source.name, ignore=unneeded, dirs_exist_ok=True)
     return home / package.name
 
 

@@ -1,5 +1,6 @@
 """Is it alive, and is it ready. Public, fast, and bounded even when a server it asks is frozen."""
 
+import shutil
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
@@ -19,6 +20,8 @@ from resources_app.errors import Unavailable
 
 PATIENCE_SECONDS = 2
 LAGGING_SECONDS = 60
+# Less is as good as none: SQLite, its log and the queue grow by more within minutes.
+FULL_BYTES = 50 * 1024**2
 
 logger = structlog.get_logger("backlog.health")
 
@@ -78,12 +81,14 @@ def readyz(request: HttpRequest) -> JsonResponse:
         error = Unavailable("The database is away or not migrated.", **checks)
         answer = {"status": "unavailable", "checks": checks, "error": error.as_json()}
         return JsonResponse(answer, status=error.status, headers={"Retry-After": str(PATIENCE_SECONDS)})
-    healthy = checks["redis"] == "ok" and checks["job_lag_seconds"] < LAGGING_SECONDS
+    healthy = checks["redis"] == checks["disk"] == "ok" and checks["job_lag_seconds"] < LAGGING_SECONDS
     return JsonResponse({"status": "ok" if healthy else "degraded", "checks": checks})
 
 
 def ask_all() -> dict[str, Any]:
+    has_room = shutil.disk_usage(settings.DATA_DIR).free > FULL_BYTES
     checks = {"database": "unavailable", "migrations": "unknown", "redis": "unavailable", "job_lag_seconds": None}
+    checks["disk"] = "ok" if has_room else "full"
     questions = [_database.start(), _redis.start()]
     for question in wait_for(questions, timeout=PATIENCE_SECONDS).done:
         checks |= question.result()

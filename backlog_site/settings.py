@@ -155,7 +155,11 @@ def _database() -> dict[str, Any]:
         database["OPTIONS"] = {
             **database.get("OPTIONS", {}),
             "options": f"-c lock_timeout={patience}s",
-            "pool": {"min_size": 1, "max_size": env.number("BACKLOG_DB_POOL", 10, minimum=1), "timeout": 10},
+            # Whoever waits asks anew. The pool's own trying would pause for longer and longer, for minutes in the end.
+            "pool": {
+                **{"min_size": 1, "max_size": env.number("BACKLOG_DB_POOL", 10, minimum=1)},
+                **{"timeout": 10, "reconnect_timeout": 5},
+            },
         }
     return database
 
@@ -318,31 +322,27 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "unacked_restore_interval": 10,
     "unacked_restore_throttle": 1,
 }
+
+
+def _scheduled(kind: str, schedule: float | crontab) -> dict[str, Any]:
+    """A job; schedulers that were started at different times must be told how far apart its runs are."""
+    every = [] if isinstance(schedule, crontab) else [schedule]
+    return {"task": "resources_app.tasks.enqueue_scheduled", "schedule": schedule, "args": [kind, *every]}
+
+
+CELERY_BEAT_SCHEDULER = "backlog_site.beat.Scheduler"
 CELERY_BEAT_SCHEDULE = {
     # A sweep that waited behind busy workers for longer than the next one is away is not needed any more.
     "sweep-jobs": {"task": "resources_app.tasks.sweep_jobs", "schedule": 5.0, "options": {"expires": 5}},
     "embed-pending": {"task": "search_app.tasks.embed_pending", "schedule": 5.0, "options": {"expires": 5}},
-    "sweep-index": {
-        "task": "resources_app.tasks.enqueue_scheduled",
-        "schedule": crontab(minute="*/10"),
-        "args": ["sweep_index"],
-    },
-    "prune": {"task": "resources_app.tasks.enqueue_scheduled", "schedule": crontab(minute=7), "args": ["prune"]},
-    "scan-resources": {
-        "task": "resources_app.tasks.enqueue_scheduled",
-        "schedule": env.number("BACKLOG_SCAN_SECONDS", 300, minimum=10),
-        "args": ["scan_resources"],
-    },
-    **{
-        name: {"task": "resources_app.tasks.enqueue_scheduled", "schedule": schedule, "args": [name]}
-        for name, schedule in {
-            "ib_incremental": IB_SECONDS,
-            "ib_reconcile": crontab(hour=2, minute=20),
-            "ib_full": crontab(day_of_week=0, hour=3, minute=20),
-            "ib_rights_due": 240,
-            "ib_purge": crontab(hour=4, minute=40),
-        }.items()
-    },
+    "sweep-index": _scheduled("sweep_index", crontab(minute="*/10")),
+    "prune": _scheduled("prune", crontab(minute=7)),
+    "scan-resources": _scheduled("scan_resources", env.number("BACKLOG_SCAN_SECONDS", 300, minimum=10)),
+    "ib_incremental": _scheduled("ib_incremental", IB_SECONDS),
+    "ib_reconcile": _scheduled("ib_reconcile", crontab(hour=2, minute=20)),
+    "ib_full": _scheduled("ib_full", crontab(day_of_week=0, hour=3, minute=20)),
+    "ib_rights_due": _scheduled("ib_rights_due", 240),
+    "ib_purge": _scheduled("ib_purge", crontab(hour=4, minute=40)),
 }
 
 LOG_FORMAT = env.text("BACKLOG_LOG_FORMAT", "console" if sys.stderr.isatty() else "json")

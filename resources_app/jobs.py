@@ -17,10 +17,10 @@ import structlog
 from celery import current_app
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.utils import timezone
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from kombu.exceptions import OperationalError as BrokerAway
 
+from resources_app import clock
 from resources_app.errors import InvalidOperation, NotFound
 from resources_app.models import Job
 
@@ -51,16 +51,16 @@ class RunningJob:
 
     def heartbeat(self) -> None:
         """Extends the lease. Inside a transaction it also fences it: the row stays locked until the effects commit."""
-        self._write(lease_until=timezone.now() + LEASE)
+        self._write(lease_until=clock.now() + LEASE)
 
     def progress(self, done: int, total: int, note: str = "") -> None:
-        self._write(lease_until=timezone.now() + LEASE, progress={"done": done, "total": total, "note": note})
+        self._write(lease_until=clock.now() + LEASE, progress={"done": done, "total": total, "note": note})
 
     @contextmanager
     def finish(self) -> Iterator[None]:
         """What is written inside commits together with "done", or neither does."""
         with transaction.atomic():
-            self._write(state=Job.State.DONE, finished_at=timezone.now(), lease_until=None, last_error="")
+            self._write(state=Job.State.DONE, finished_at=clock.now(), lease_until=None, last_error="")
             yield
         self.finished = True
 
@@ -68,7 +68,7 @@ class RunningJob:
         """Tried again later, or given up after the last attempt."""
         if self.attempt >= MAX_ATTEMPTS:
             return self._give_up(error)
-        run_at = timezone.now() + FIRST_DELAY * 2 ** (self.attempt - 1)
+        run_at = clock.now() + FIRST_DELAY * 2 ** (self.attempt - 1)
         try:
             with transaction.atomic():
                 self._write(state=Job.State.PENDING, run_at=run_at, lease_until=None, last_error=error)
@@ -76,7 +76,7 @@ class RunningJob:
             self._give_up(f"{error} (the same work is already waiting as a newer job)")
 
     def _give_up(self, error: str) -> None:
-        self._write(state=Job.State.FAILED, finished_at=timezone.now(), lease_until=None, last_error=error)
+        self._write(state=Job.State.FAILED, finished_at=clock.now(), lease_until=None, last_error=error)
 
     def _write(self, **columns: Any) -> None:
         mine = Job.objects.filter(pk=self.id, state=Job.State.RUNNING, attempts=self.attempt)
@@ -110,7 +110,7 @@ def enqueue(
     run_at: datetime | None = None,
 ) -> Job:
     """In the caller's transaction. A job that already waits with the same key is the answer: its work is done once."""
-    now = timezone.now()
+    now = clock.now()
     wanted = Job(
         kind=kind,
         payload=payload,
@@ -160,10 +160,10 @@ def claim_next() -> RunningJob | None:
 def _claim(jobs: QuerySet[Job]) -> RunningJob | None:
     with transaction.atomic():
         # On SQLite the transaction itself is the lock.
-        row = jobs.filter(_claimable(timezone.now())).select_for_update(skip_locked=True).first()
+        row = jobs.filter(_claimable(clock.now())).select_for_update(skip_locked=True).first()
         if row is None:
             return None
-        row.state, row.attempts, row.lease_until = Job.State.RUNNING, row.attempts + 1, timezone.now() + LEASE
+        row.state, row.attempts, row.lease_until = Job.State.RUNNING, row.attempts + 1, clock.now() + LEASE
         row.save(update_fields=["state", "attempts", "lease_until"])
     return RunningJob(row.pk, row.kind, row.payload, row.attempts, row.requested_by_id)
 
@@ -171,8 +171,10 @@ def _claim(jobs: QuerySet[Job]) -> RunningJob | None:
 def _claimable(now: datetime) -> Q:
     """Due, and not while the same work is running; or left behind by a worker that died."""
     same_work = Job.objects.filter(key=OuterRef("key"), state=Job.State.RUNNING)
-    due = Q(~Exists(same_work), state=Job.State.PENDING, run_at__lte=now)
-    return due | Q(state=Job.State.RUNNING, lease_until__lt=now, attempts__lt=MAX_ATTEMPTS)
+    # What was wanted at once is due whatever the clock says now.
+    due = Q(run_at__lte=now) | Q(run_at=F("created_at"))
+    left_behind = clock.abandoned(LEASE) & Q(state=Job.State.RUNNING, attempts__lt=MAX_ATTEMPTS)
+    return due & Q(~Exists(same_work), state=Job.State.PENDING) | left_behind
 
 
 def run(running: RunningJob) -> None:
@@ -208,14 +210,14 @@ def sweep() -> int:
 
 
 def _give_up_on_deadly_jobs() -> None:
-    dead = Job.objects.filter(state=Job.State.RUNNING, lease_until__lt=timezone.now(), attempts__gte=MAX_ATTEMPTS)
+    dead = Job.objects.filter(clock.abandoned(LEASE), state=Job.State.RUNNING, attempts__gte=MAX_ATTEMPTS)
     reason = f"The worker died or fell silent in each of {MAX_ATTEMPTS} attempts."
-    dead.update(state=Job.State.FAILED, finished_at=timezone.now(), lease_until=None, last_error=reason)
+    dead.update(state=Job.State.FAILED, finished_at=clock.now(), lease_until=None, last_error=reason)
 
 
 def lag() -> float:
     """For how many seconds the oldest due job has been waiting for a worker."""
-    now = timezone.now()
+    now = clock.now()
     overdue = Job.objects.filter(_claimable(now)).order_by("run_at").first()
     return max(0.0, (now - overdue.run_at).total_seconds()) if overdue else 0.0
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import structlog
 from celery import shared_task
-from django.utils import timezone
+from django.db import transaction
 
 from resources_app import (
     jobs,
@@ -14,9 +14,6 @@ from resources_app import (
 from resources_app.intelligencebank import demo, entitlements  # noqa: F401  # the same
 from resources_app.intelligencebank.sync import refreshing, scheduling  # noqa: F401  # the same
 from resources_app.models import Job
-
-# A second scheduler's tick comes this soon after the first one's.
-SAME_TICK = timedelta(seconds=5)
 
 logger = structlog.get_logger("backlog.jobs")
 
@@ -33,10 +30,15 @@ def sweep_jobs() -> None:
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
-def enqueue_scheduled(kind: str) -> None:
-    """One job for each tick, however many schedulers run."""
+def enqueue_scheduled(kind: str, every: float = 10) -> None:
+    """One job for each tick, however many schedulers run, and whenever each of them was started."""
     if kind not in jobs.registered():
         logger.warning("scheduled_kind_unknown", kind=kind)
         return
-    if not Job.objects.filter(key=kind, created_at__gt=timezone.now() - SAME_TICK).exists():
-        jobs.enqueue(kind, {}, key=kind)
+    same_tick = timedelta(seconds=every / 2)
+    with transaction.atomic():
+        wanted = jobs.enqueue(kind, {}, key=kind)
+        around = (wanted.created_at - same_tick, wanted.created_at + same_tick)
+        # Looked for after ours is in: another scheduler's, which came first, can be seen now.
+        if Job.objects.filter(key=kind, created_at__range=around).exclude(pk=wanted.pk).exists():
+            transaction.set_rollback(True)

@@ -1,5 +1,6 @@
 """The only way in. One transaction = row + revision + change; every adapter, job and command writes through here."""
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -22,6 +23,7 @@ from resources_app.write_session import WriteSession, refuse_mirrored, refuse_re
 
 # PostgreSQL checks references when the transaction ends. SQLite has one writer at a time, so nothing can vanish there.
 FOREIGN_KEY_VIOLATION = "23503"
+DISK_FULL = ("53100", sqlite3.SQLITE_FULL)
 
 
 @contextmanager
@@ -31,11 +33,21 @@ def write_transaction() -> Iterator[None]:
         with transaction.atomic():
             yield
     except OperationalError as error:
-        raise Unavailable("The database is busy or away; nothing was written.") from error
+        raise _refusal(error) from error
     except IntegrityError as error:
         if getattr(error.__cause__, "sqlstate", "") != FOREIGN_KEY_VIOLATION:
             raise
         raise Conflict("Something this write refers to was deleted at the same moment; nothing was written.") from error
+
+
+def _refusal(error: OperationalError) -> Unavailable:
+    cause = error.__cause__
+    if getattr(cause, "sqlstate", getattr(cause, "sqlite_errorcode", None)) in DISK_FULL:
+        return Unavailable(
+            "The disk of the database is full; nothing was written.",
+            suggestion="Somebody must make room on the server; then send it again.",
+        )
+    return Unavailable("The database is busy or away; nothing was written.")
 
 
 def create_item(

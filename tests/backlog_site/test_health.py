@@ -55,7 +55,7 @@ def test_other_methods_are_refused_in_the_one_body(client: Client, address: str)
 
 @pytest.mark.django_db(transaction=True, serialized_rollback=True)
 def test_ready_when_all_answer(client: Client) -> None:
-    checks = {"database": "ok", "migrations": "ok", "redis": "ok", "job_lag_seconds": 0.0}
+    checks = {"database": "ok", "migrations": "ok", "redis": "ok", "job_lag_seconds": 0.0, "disk": "ok"}
     assert ready(client, 200) == {"status": "ok", "checks": checks}
 
 
@@ -91,6 +91,13 @@ def test_jobs_that_wait_too_long_are_degraded(client: Client) -> None:
     body = ready(client, 200)
     assert body["status"] == "degraded"
     assert body["checks"]["job_lag_seconds"] >= 600
+
+
+@pytest.mark.django_db(transaction=True, serialized_rollback=True)
+def test_a_disk_without_room_is_degraded(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "FULL_BYTES", 10**18)
+    body = ready(client, 200)
+    assert (body["status"], body["checks"]["disk"]) == ("degraded", "full")
 
 
 @pytest.mark.django_db(transaction=True, serialized_rollback=True)

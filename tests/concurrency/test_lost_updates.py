@@ -1,6 +1,9 @@
-"""Eight processes edit one description at once: every acknowledged edit is there, once, and in the history."""
+"""Many processes edit one description at once: every acknowledged edit is there, once, and in the history."""
 
+from functools import partial
 from typing import Any
+
+import pytest
 
 from resources_app import history, writing
 from resources_app.documents import document_of
@@ -8,31 +11,30 @@ from resources_app.models import Change, Revision, Task
 from tests.concurrency.crew import line_up, send, together
 from tests.factories import make_task, system, task_uri
 
-WRITERS, EDITS = 8, 500
 # Every tenth edit adds a line; the others count on in the writer's own line. The text stays short, so that the
 # processes meet at the row and not each in its own work.
 APPENDS = 10
 
 
-def edit_in_turn(writer: int) -> int:
+def edit_in_turn(writer: int, edits: int) -> int:
     """How many edits were acknowledged; any error fails the crew: "database is locked", or a count that was lost."""
     actor, task = system(), Task.objects.get()
     line_up()
     count = 0
-    for number in range(EDITS):
+    for number in range(edits):
         operation = {"type": "str_replace", "old_str": f"<{writer}:{count}>", "new_str": f"<{writer}:{count + 1}>"}
         if number % APPENDS == 0:
             operation = {"type": "append", "content": f"{writer}.{number}\n"}
         else:
             count += 1
         writing.write(actor, task_uri(task, "description"), operation)
-    return EDITS
+    return edits
 
 
-def edit_together() -> dict[str, Any]:
+def edit_together(writers: int, edits: int) -> dict[str, Any]:
     system()
-    make_task(description="".join(f"<{writer}:0>\n" for writer in range(WRITERS)))
-    acknowledged = together(edit_in_turn, range(WRITERS))
+    make_task(description="".join(f"<{writer}:0>\n" for writer in range(writers)))
+    acknowledged = together(partial(edit_in_turn, edits=edits), range(writers))
     task = Task.objects.get()
     versions = Revision.objects.filter(kind="task", object_id=task.pk).order_by("version")
     return {
@@ -49,15 +51,16 @@ def _at(task: Task, version: int) -> str:
     return str(history.document_at("task", task.pk, version)["description"])
 
 
-def test_no_edit_is_lost_among_eight_writers(variables: dict[str, str]) -> None:
-    found = send(variables, edit_together)
-    assert found["acknowledged"] == WRITERS * EDITS
-    counted = EDITS - EDITS // APPENDS
-    assert found["lines"][:WRITERS] == [f"<{writer}:{counted}>" for writer in range(WRITERS)]
-    for writer in range(WRITERS):
+@pytest.mark.parametrize(("writers", "edits"), [(16, 100), (8, 500)])
+def test_no_edit_is_lost_among_many_writers(variables: dict[str, str], writers: int, edits: int) -> None:
+    found = send(variables, edit_together, writers, edits)
+    assert found["acknowledged"] == writers * edits
+    counted = edits - edits // APPENDS
+    assert found["lines"][:writers] == [f"<{writer}:{counted}>" for writer in range(writers)]
+    for writer in range(writers):
         own = [line for line in found["lines"] if line.startswith(f"{writer}.")]
-        assert own == [f"{writer}.{number}" for number in range(0, EDITS, APPENDS)]
-    assert len(found["lines"]) == WRITERS + WRITERS * EDITS // APPENDS
-    assert found["versions"] == found["changes"] == list(range(1, WRITERS * EDITS + 2))
+        assert own == [f"{writer}.{number}" for number in range(0, edits, APPENDS)]
+    assert len(found["lines"]) == writers + writers * edits // APPENDS
+    assert found["versions"] == found["changes"] == list(range(1, writers * edits + 2))
     assert found["is_replayed"]
     assert found["appended"] == sorted(found["appended"]), "an old version shows lines that came later"

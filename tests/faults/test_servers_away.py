@@ -6,62 +6,17 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import psycopg
 import pytest
 
-from backlog_site.embedded import end_group, free_port, running_valkey
-from tests.mcp.site import Site, running_site, web_processes
+from backlog_site.embedded import end_group, running_valkey
+from tests.faults.surroundings import append, eventually, frozen, lines, readiness, says_come_back, served, token_of
+from tests.mcp.site import Site, web_processes
 
-PATIENCE_SECONDS = 60
 BATCH = 400
-
-
-@pytest.fixture
-def redis_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("v")
-
-
-@pytest.fixture
-def redis_url() -> str:
-    return f"redis://127.0.0.1:{free_port()}"
-
-
-@contextmanager
-def served(redis: str) -> Iterator[tuple[Site, httpx.Client, str]]:
-    """A site, a client that writes, and the address of a description."""
-    with running_site(redis, BACKLOG_LOCK_SECONDS="1") as site:
-        token = site.elsewhere.token(name="alice", roles=["contributor"])
-        uri = f"mcp://backlog/tasks/{site.elsewhere.create(values={'title': 'Written to'}, by='alice')}/description"
-        with site.client(token) as http:
-            yield site, http, uri
-
-
-def append(http: httpx.Client, site: Site, uri: str, line: str) -> httpx.Response:
-    operation = {"type": "append", "content": f"{line}\n"}
-    return http.post(f"{site.url}/api/v1/write/", json={"uri": uri, "operation": operation})
-
-
-def lines(http: httpx.Client, site: Site, uri: str) -> list[str]:
-    answer = http.get(f"{site.url}/api/v1/resource/", params={"uri": uri})
-    assert answer.status_code == 200, answer.text
-    return answer.json()["contents"].splitlines()
-
-
-def eventually(condition: Any) -> bool:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.2)
-    return True
-
-
-def readiness(http: httpx.Client, site: Site) -> str:
-    return http.get(f"{site.url}/readyz").json()["status"]
 
 
 def test_web_processes_killed_under_writes_lose_nothing_they_acknowledged(redis_url: str, redis_home: Path) -> None:
@@ -69,7 +24,7 @@ def test_web_processes_killed_under_writes_lose_nothing_they_acknowledged(redis_
         acknowledged: list[str] = []
 
         def write_on(writer: int) -> None:
-            with site.client(http.headers["Authorization"].removeprefix("Bearer ")) as own:
+            with site.client(token_of(http)) as own:
                 for number in range(10_000):
                     try:
                         answer = append(own, site, uri, f"{writer}.{number}")
@@ -125,12 +80,23 @@ def test_redis_may_go_and_come_while_reads_and_writes_go_on(redis_url: str, redi
         assert lines(http, site, uri) == ["before", "with", "after"]
 
 
+def test_a_frozen_redis_holds_up_nobody(redis_url: str, redis_home: Path) -> None:
+    with running_valkey(redis_url, redis_home), served(redis_url) as (site, http, uri):
+        assert append(http, site, uri, "before").status_code == 200
+        with frozen(redis_url):
+            assert append(http, site, uri, "meanwhile").status_code == 200
+            assert eventually(lambda: readiness(http, site) == "degraded")
+            assert lines(http, site, uri) == ["before", "meanwhile"]
+        assert eventually(lambda: readiness(http, site) == "ok")
+        assert append(http, site, uri, "after").status_code == 200
+        assert lines(http, site, uri) == ["before", "meanwhile", "after"]
+
+
 def test_a_database_that_is_held_answers_that_one_should_come_back(redis_url: str) -> None:
     with served(redis_url) as (site, http, uri):
         with held(site):
             refused = append(http, site, uri, "too early")
-            assert (refused.status_code, refused.json()["error"]["code"]) == (503, "unavailable")
-            assert refused.json()["error"]["retryable"] is True
+            assert says_come_back(refused), refused.text
             assert lines(http, site, uri) == []
         assert append(http, site, uri, "in time").status_code == 200
 

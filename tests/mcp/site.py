@@ -54,7 +54,7 @@ class Elsewhere:
 
     def close(self) -> None:
         self._process.stdin.close()
-        self._process.wait(10)
+        self._process.wait(START_SECONDS)
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Site:
 
 @contextmanager
 def running_site(redis: str, **variables: str) -> Iterator[Site]:
-    with tempfile.TemporaryDirectory(prefix="backlog-mcp-") as folder, _database(Path(folder)) as database:
+    with tempfile.TemporaryDirectory(prefix="backlog-mcp-") as folder, new_database(Path(folder)) as database:
         port = free_port()
         url = f"http://127.0.0.1:{port}"
         environment = {
@@ -99,7 +99,7 @@ def running_site(redis: str, **variables: str) -> Iterator[Site]:
 
 
 @contextmanager
-def _database(folder: Path) -> Iterator[str]:
+def new_database(folder: Path) -> Iterator[str]:
     """Beside the one of pytest-django, which other processes cannot see into while a test runs."""
     given = os.environ.get("DATABASE_URL", "")
     if not given.startswith("postgres"):

@@ -102,6 +102,27 @@ MUTANTS = [
         "tests/resources_app/test_writing_conflict.py",
     ),
     Mutant(
+        "half of a batch stays",
+        "resources_app/writing.py",
+        "        with transaction.atomic():\n            yield\n",
+        "        if transaction:\n            yield\n",
+        "tests/concurrency/test_killed.py",
+    ),
+    Mutant(
+        "a clock that is set back keeps work from being done",
+        "resources_app/clock.py",
+        "return Q(lease_until__lt=at) | Q(lease_until__gt=at + 2 * length)",
+        "return Q(lease_until__lt=at)",
+        "tests/faults/test_clock.py",
+    ),
+    Mutant(
+        "two schedulers give two runs",
+        "resources_app/tasks.py",
+        "transaction.set_rollback(True)",
+        "pass",
+        "tests/concurrency/test_one_sync.py",
+    ),
+    Mutant(
         "an address makes the server stumble",
         "resources_app/uris.py",
         "    match = _SHAPE.fullmatch(uri)\n",

@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from resources_app import clock
 from resources_app.models import IBConnection, IBSyncRun
 
 LEASE = timedelta(seconds=90)
@@ -58,10 +59,11 @@ def lease(run: IBSyncRun) -> Iterator[int]:
 def _acquire(connection: IBConnection) -> int:
     with transaction.atomic():
         locked = IBConnection.objects.select_for_update().get(pk=connection.pk)
-        if locked.lease_until and locked.lease_until > timezone.now():
+        is_free = Q(lease_until__isnull=True) | clock.abandoned(LEASE)
+        if not IBConnection.objects.filter(is_free, pk=locked.pk).exists():
             raise Busy(f"Another worker is syncing {connection}.")
         locked.fence += 1
-        locked.lease_until = timezone.now() + LEASE
+        locked.lease_until = clock.now() + LEASE
         locked.save(update_fields=["fence", "lease_until"])
         return locked.fence
 
@@ -69,7 +71,7 @@ def _acquire(connection: IBConnection) -> int:
 def hold(connection_id: int, fence: int) -> None:
     """In the transaction of a page: it commits only while nobody else has taken over."""
     mine = IBConnection.objects.filter(pk=connection_id, fence=fence)
-    if not mine.update(lease_until=timezone.now() + LEASE):
+    if not mine.update(lease_until=clock.now() + LEASE):
         raise LostLease(f"connection {connection_id}, fence {fence}")
 
 

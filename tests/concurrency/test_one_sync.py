@@ -1,0 +1,44 @@
+"""Eight processes ask for a sync of one tenant, and eight schedulers tick, at once: one run each."""
+
+from typing import Any
+
+from resources_app import jobs, tasks
+from resources_app.intelligencebank import connections
+from resources_app.intelligencebank.sync import scheduling
+from resources_app.models import IBConnection, IBSyncRun, Job
+from tests.concurrency.crew import line_up, send, together
+
+STARTERS = 8
+
+
+def request(_: int) -> int:
+    connection = IBConnection.objects.get()
+    line_up()
+    return scheduling.request_run(connection, "full").pk
+
+
+def request_together() -> dict[str, Any]:
+    connections.create("BnK4JV", "Demo", "https://demo.intelligencebank.com", email="e", password="p")
+    asked = together(request, range(STARTERS))
+    return {"asked": asked, "runs": IBSyncRun.objects.count(), "jobs": Job.objects.count()}
+
+
+def tick(_: int) -> None:
+    """A scheduler's message, and a worker that does at once what it finds."""
+    line_up()
+    tasks.enqueue_scheduled("prune")
+    jobs.sweep()
+
+
+def tick_together() -> list[str]:
+    together(tick, range(STARTERS))
+    return list(Job.objects.values_list("state", flat=True))
+
+
+def test_syncs_requested_at_once_are_one(variables: dict[str, str]) -> None:
+    found = send(variables, request_together)
+    assert len(set(found["asked"])) == found["runs"] == found["jobs"] == 1
+
+
+def test_ticks_of_many_schedulers_are_one_run(variables: dict[str, str]) -> None:
+    assert send(variables, tick_together) == ["done"]

@@ -1,0 +1,98 @@
+"""A database of the first release, with what that release wrote, becomes one of this release and loses nothing."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.core.management.color import no_style
+from django.db import connection, transaction
+from django.db.migrations.loader import MigrationLoader
+
+from resources_app import history, tokens, writing
+from resources_app.documents import document_of
+from resources_app.models import Comment, Epic, Resource, Task
+from resources_app.reading import read
+from search_app.rebuilding import index_health, sweep
+from search_app.search import search_unified
+from tests.concurrency.crew import send
+from tests.factories import as_actor, make_task, task_uri
+from tests.mcp.site import new_database
+from tests.other_processes import ROOT, environment
+
+RELEASE = ("resources_app", "0002_roles_and_counters")
+ROWS = ROOT / "tests/fixtures/releases/0002.json"
+KINDS = {"task": Task, "epic": Epic, "comment": Comment, "resource": Resource}
+
+
+def fill_as_the_release_did() -> None:
+    """Through the models of that time, so that only its tables and columns are there."""
+    call_command("migrate", *RELEASE, verbosity=0)
+    models = MigrationLoader(connection).project_state([RELEASE]).apps
+    rows = json.loads(ROWS.read_text())
+    with transaction.atomic():
+        for label, values in rows.items():
+            for value in values:
+                models.get_model(label)(**value).save()
+    with connection.cursor() as cursor:
+        for statement in connection.ops.sequence_reset_sql(no_style(), [models.get_model(label) for label in rows]):
+            cursor.execute(statement)
+
+
+def upgrade_and_look() -> dict[str, Any]:
+    """What a person who could see all then can see now."""
+    call_command("migrate", verbosity=0)
+    sweep()
+    alice = User.objects.get(username="alice")
+    actor = as_actor(alice)
+    feed = read(actor, "mcp://backlog/changes?limit=200").contents["results"]
+    listed = read(actor, "mcp://backlog/tasks").contents
+    words = ["kestrel", "pangolin", "ocelot", "数据库"]
+    found = {word: [hit["uri"] for hit in search_unified(alice, word)["results"]] for word in words}
+    seen = {
+        "rows": {kind: list(model.objects.order_by("pk").values()) for kind, model in KINDS.items()},
+        "total": listed["total"],
+        "listed": sorted(task["id"] for task in listed["results"]),
+        "changes": [change["uri"] for change in feed],
+        "found": found,
+        "index": index_health()["status"],
+        "replayed": [replays(kind, row) for kind, model in KINDS.items() for row in model.objects.all()],
+        "tokens": [token.name for token in tokens.tokens_of(alice)],
+        "bob": search_unified(User.objects.get(username="bob"), "designers")["total"],
+    }
+    task = Task.objects.get(number=1)
+    seen["written"] = writing.write(actor, task_uri(task, "title"), {"type": "set", "value": "Moved"})["version"]
+    seen["created"] = make_task(actor=actor).ref
+    answer: dict[str, Any] = json.loads(json.dumps(seen, default=str))
+    return answer
+
+
+def replays(kind: str, row: Any) -> bool:
+    """Each version is one step from the one before, and the last is what is there."""
+    versions = [history.document_at(kind, row.pk, version) for version in range(1, row.version + 1)]
+    return versions[-1] == document_of(row) and all(one != other for one, other in pairwise(versions))
+
+
+def test_a_database_of_the_first_release_is_brought_to_this_one(tmp_path: Path) -> None:
+    before = json.loads(ROWS.read_text())
+    with new_database(tmp_path) as url:
+        variables = environment(tmp_path, url)
+        send(variables, fill_as_the_release_did)
+        after = send(variables, upgrade_and_look)
+    for kind, model in KINDS.items():
+        columns = [name for name in before[model._meta.label][0] if not name.endswith("_at")]
+        assert pick(after["rows"][kind], columns) == pick(before[model._meta.label], columns)
+    live = [task for task in before["resources_app.Task"] if not task["archived_at"]]
+    assert after["total"] == len(live) and after["listed"] == [f"TASK-{task['number']:04d}" for task in live]
+    assert after["changes"] == [change["uri"] for change in before["resources_app.Change"]]
+    assert all(after["replayed"]) and after["index"] == "ok"
+    assert all(after["found"].values()), after["found"]
+    assert (after["tokens"], after["bob"]) == (["laptop"], 0)
+    assert after["written"] == before["resources_app.Task"][0]["version"] + 1
+    assert after["created"] == f"TASK-{len(before['resources_app.Task']) + 1:04d}"
+
+
+def pick(rows: list[dict[str, Any]], columns: list[str]) -> list[dict[str, Any]]:
+    return [{name: row[name] for name in columns} for row in rows]
