@@ -63,12 +63,13 @@ lint: $(DEVELOPMENT) ## style, types, import rules, missing migrations
 	$(BIN)/python manage.py makemigrations --check --dry-run
 
 .PHONY: bench
-bench: $(DEVELOPMENT) ## the benchmark table; with IR=dir the quality of search on judged collections
+bench: $(DEVELOPMENT) ## the benchmark table and its plots; with IR=dir only the quality of search on judged collections
 	@exec $(BIN)/python -m $(if $(IR),bench.ir "$(IR)",bench) $(ARGS)
 
 .PHONY: docs
 docs: $(DEVELOPMENT) ## the generated pages, and all of docs/ as a site in site/
 	$(BIN)/python manage.py generate_docs
+	$(BIN)/python -m bench.docs
 	$(BIN)/zensical build --config-file mkdocs.yml
 
 .PHONY: clean

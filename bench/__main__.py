@@ -9,19 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import figures, report
+from bench import docs, figures, report
 from bench.calls import BenchFailed
-from bench.measuring import Site, measure_row, open_site
+from bench.load import load_figures
+from bench.measuring import Site, measure_rows, open_site
 from bench.mirror import mirror_figures
-from bench.rows import ROWS
-from bench.servers import fill, surroundings
+from bench.rows import groups
+from bench.servers import Surroundings, fill, surroundings
+from bench.streams import listen_figures
 from bench.tokens import edit_tokens, tools_list_tokens
 
 DATABASES = ("sqlite", "postgres")
 SIZES = (1_000, 10_000, 100_000)
 QUICK_SIZES = (1_000, 10_000)
 QUICK_SHARE = 0.05
-OTHER_STEPS = 5
+OTHER_STEPS = 7
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Options:
 
     @property
     def steps(self) -> int:
-        return len(self.databases) * (len(ROWS) + OTHER_STEPS)
+        return len(self.databases) * (len(groups()) + OTHER_STEPS)
 
 
 def parse(arguments: Sequence[str]) -> Options:
@@ -42,7 +44,7 @@ def parse(arguments: Sequence[str]) -> Options:
     parser.add_argument("--sizes", type=_sizes, help="numbers of tasks, such as 1000,10000")
     parser.add_argument("--quick", action="store_true", help="1,000 and 10,000 tasks, under two minutes")
     parser.add_argument("--share", type=float, help="how much of the usual repetitions, such as 0.1")
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="the folder for the results")
+    parser.add_argument("--output", type=Path, default=report.FOLDER, help="the folder for the results")
     given = parser.parse_args(arguments)
     return Options(
         databases=(given.db,) if given.db else DATABASES,
@@ -64,23 +66,24 @@ def run(options: Options) -> str:
     machine, rows, by_database, text = report.machine(), [], {}, ""
     with report.steps(options.steps) as progress:
         for database in options.databases:
-            with ExitStack() as stack:
-                sites = _open_sites(stack, database, options, progress)
-                for row in ROWS:
-                    with progress.step(f"{database}: {row.name}"):
-                        rows += measure_row(row, sites, options.share)
+            with surroundings(database) as around, ExitStack() as stack:
+                sites = _open_sites(stack, around, database, options, progress)
+                for group in groups():
+                    with progress.step(f"{database}: {', '.join(row.name for row in group)}"):
+                        rows += measure_rows(group, sites, options.share)
                 by_database[database] = _figures(sites[-1], options, progress)
-            with progress.step(f"{database}: mirroring IntelligenceBank"):
-                by_database[database] |= mirror_figures(database, options.share)
+                with progress.step(f"{database}: mirroring IntelligenceBank"):
+                    by_database[database] |= mirror_figures(around, options.share)
             results = {"machine": machine, "rows": rows, "figures": figures.gather(rows, by_database)}
             text = report.write(results, options.folder)
     return text
 
 
-def _open_sites(stack: ExitStack, database: str, options: Options, progress: report.Steps) -> list[Site]:
-    around = stack.enter_context(surroundings(database))
-    environments = {size: around(size) for size in options.sizes}
+def _open_sites(
+    stack: ExitStack, around: Surroundings, database: str, options: Options, progress: report.Steps
+) -> list[Site]:
     with progress.step(f"{database}: filling {max(options.sizes):,} tasks"), ThreadPoolExecutor() as pool:
+        environments = {size: around(size) for size in options.sizes}
         filled = dict(zip(environments, pool.map(fill, environments.values(), environments), strict=True))
     with progress.step(f"{database}: starting {len(environments)} servers"):
         return [
@@ -93,13 +96,19 @@ def _figures(site: Site, options: Options, progress: report.Steps) -> dict[str, 
     with progress.step(f"{site.database}: tokens of one edit"):
         tokens = edit_tokens(site.client) | {"tools_list_tokens": tools_list_tokens(site.client)}
     with progress.step(f"{site.database}: long history, throughput"):
-        return figures.of_site(site, options.share) | tokens
+        found = figures.of_site(site, options.share) | tokens
+    with progress.step(f"{site.database}: sixteen at once"):
+        found |= load_figures(site, options.share)
+    with progress.step(f"{site.database}: many listeners"):
+        return found | listen_figures(site, options.share)
 
 
 def main(arguments: Sequence[str]) -> int:
     options = parse(arguments)
     try:
         print(run(options))
+        if options.folder == report.FOLDER:
+            docs.write()
     except BenchFailed as error:
         print(error, file=sys.stderr)
         return 1

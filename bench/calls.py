@@ -30,11 +30,11 @@ def ask(client: httpx.Client, call: Call) -> httpx.Response:
 
 
 def checked(answer: httpx.Response, call: Call) -> httpx.Response:
-    if not answer.is_success or (call.path == "/mcp" and _is_refusal(answer.json())):
+    if not answer.is_success or (call.path == "/mcp" and is_refusal(answer.json())):
         raise BenchFailed(f"{call.verb} {call.path} answered {answer.status_code}: {answer.text[:500]}")
     return answer
 
 
-def _is_refusal(message: dict[str, Any]) -> bool:
+def is_refusal(message: dict[str, Any]) -> bool:
     """Over MCP a request that failed is a success of HTTP."""
     return "result" not in message or bool(message["result"].get("isError"))

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bench import report
+from bench import docs, report
 from bench.servers import ROOT, surroundings
 
 DEPTH = 100
@@ -35,7 +35,8 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="backlog-ir-") as folder:
         vectors = given.vectors or Path(folder)
         for database in (given.db,) if given.db else DATABASES:
-            report.add_figures(run_in(database, given.folder, vectors))
+            report.add_quality(run_in(database, given.folder, vectors))
+    docs.write()
     return 0
 
 
@@ -44,11 +45,14 @@ def run_in(database: str, folder: Path, vectors: Path) -> dict[str, float]:
     figures = {}
     with surroundings(database) as environment:
         command = [sys.executable, "-m", "bench.ir_run", str(folder.resolve()), str(vectors.resolve())]
-        started = subprocess.Popen(command, cwd=ROOT, env=environment(0), stdout=subprocess.PIPE, text=True)
+        started = subprocess.Popen(
+            command, cwd=ROOT, env=environment("ir", bare=True), stdout=subprocess.PIPE, text=True
+        )
         for printed in started.stdout or ():
             name, mode, scores = json.loads(printed)
             print(line(name, database, mode, scores), flush=True)
             figures[f"ndcg10.{name}.{mode}.{database}"] = round(scores["ndcg"], 4)
+            figures[f"recall100.{name}.{mode}.{database}"] = round(scores["recall"], 4)
         if started.wait():
             raise SystemExit(f"Measuring on {database} failed.")
     return figures

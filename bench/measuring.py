@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx
@@ -24,6 +24,7 @@ CLIENTS = 8
 class Site:
     database: str
     tasks: int
+    environment: Environment
     filled: Filled
     server: Server
     client: httpx.Client
@@ -53,13 +54,15 @@ class Sample:
 @contextmanager
 def open_site(database: str, tasks: int, environment: Environment, filled: Filled) -> Iterator[Site]:
     with running_server(environment, filled.token) as server, server.client() as client:
-        yield Site(database, tasks, filled, server, client, Picks(tasks))
+        yield Site(database, tasks, environment, filled, server, client, Picks(tasks))
 
 
-def measure_row(row: Row, sites: Sequence[Site], share: float = 1.0) -> list[dict[str, Any]]:
-    """`share` of the row's repetitions on each site."""
-    samples = take_turns([(site, row.call) for site in sites], at_least_two(row.repetitions * share))
-    return [_as_json(row, site, sample) for site, sample in zip(sites, samples, strict=True)]
+def measure_rows(rows: Sequence[Row], sites: Sequence[Site], share: float = 1.0) -> list[dict[str, Any]]:
+    """`share` of the repetitions on each site. Rows that are given together take turns too, and ask for the same tasks."""
+    pairs = [(row, site) for row in rows for site in sites]
+    sources = [(replace(site, picks=Picks(site.tasks)), row.call) for row, site in pairs]
+    samples = take_turns(sources, at_least_two(rows[0].repetitions * share))
+    return [_as_json(row, site, sample) for (row, site), sample in zip(pairs, samples, strict=True)]
 
 
 def take_turns(sources: Sequence[tuple[Site, Callable[[Picks], Call]]], count: int) -> list[Sample]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,8 +22,9 @@ from bench.calls import BenchFailed
 ROOT = Path(__file__).resolve().parent.parent
 STARTED_WITHIN = 60.0
 Environment = dict[str, str]
-# From a number of tasks to the environment of a site that has an empty database of its own.
-Surroundings = Callable[[int], Environment]
+# From a name to the environment of a site that has a database of its own: empty tables, or none with `bare`.
+Surroundings = Callable[..., Environment]
+TEMPLATE = "template"
 
 
 @dataclass(frozen=True)
@@ -62,10 +64,13 @@ def surroundings(database: str) -> Iterator[Surroundings]:
         valkey = stack.enter_context(throwaway_valkey())
         postgres = stack.enter_context(throwaway_postgres()) if database == "postgres" else ""
 
-        def environment(tasks: int) -> Environment:
-            own = folder / str(tasks)
-            own.mkdir()
-            url = _create_database(postgres, f"bench_{tasks}") if postgres else ""
+        def environment(name: object, *, bare: bool = False) -> Environment:
+            """The tables are made once and copied: making them takes longer than a short run."""
+            own, template = folder / str(name), folder / TEMPLATE
+            if not bare and not template.exists():
+                manage(environment(TEMPLATE, bare=True), "migrate", "--verbosity", "0")
+            own.mkdir() if bare else shutil.copytree(template, own)
+            url = _create_database(postgres, f"bench_{name}", None if bare else f"bench_{TEMPLATE}") if postgres else ""
             return _inherited() | {
                 "BACKLOG_DATA_DIR": str(own),
                 "DATABASE_URL": url,
@@ -82,19 +87,23 @@ def _inherited() -> Environment:
     return {name: value for name, value in os.environ.items() if not name.startswith("BACKLOG_")}
 
 
-def _create_database(server: str, name: str) -> str:
+def _create_database(server: str, name: str, template: str | None) -> str:
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template or 'template1'}")
     return f"{server.rpartition('/')[0]}/{name}"
 
 
+def manage(environment: Environment, *arguments: str) -> str:
+    """What the command prints. In a process of its own, because Django knows one database per process."""
+    command = [sys.executable, "manage.py", *arguments]
+    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise BenchFailed(f"{arguments[0]} failed:\n{run.stderr[-2000:]}")
+    return run.stdout
+
+
 def fill(environment: Environment, tasks: int) -> Filled:
-    """In a process of its own, because Django knows one database per process."""
-    command = [sys.executable, "manage.py", "fill_bench", str(tasks)]
-    filled = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    if filled.returncode:
-        raise BenchFailed(f"Filling the database failed:\n{filled.stderr[-2000:]}")
-    return Filled(**json.loads(filled.stdout))
+    return Filled(**json.loads(manage(environment, "fill_bench", str(tasks))))
 
 
 @contextmanager

@@ -1,10 +1,10 @@
-"""`manage.py fill_bench TASKS`: makes the tables of an empty database, fills and indexes them, and prints a token."""
+"""`manage.py fill_bench TASKS`: fills and indexes empty tables, and prints a token."""
 
 import json
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management import BaseCommand, call_command
+from django.core.management import BaseCommand
 
 from bench.filling import analyse, fill, index
 
@@ -16,7 +16,6 @@ class Command(BaseCommand):
         parser.add_argument("tasks", type=int)
 
     def handle(self, *args: Any, tasks: int, **options: Any) -> None:
-        call_command("migrate", verbosity=0)
         token, speed = fill(tasks), index()
         analyse()
         self.stdout.write(json.dumps({"token": token, "reindex_docs_per_cpu_s": speed}))
