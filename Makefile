@@ -33,6 +33,11 @@ test-browser: $(DEVELOPMENT) ## the viewer in Debian's Chromium, which is instal
 	@$(BIN)/python -m tests.browser.chromium
 	@exec $(BIN)/python -m pytest tests/browser --capture=no $(ARGS)
 
+.PHONY: lighthouse
+lighthouse: $(DEVELOPMENT) ## Lighthouse's accessibility score of the viewer: 100 on every page (npm installs it once)
+	@$(BIN)/python -m tests.browser.chromium
+	@exec $(BIN)/python -m tests.browser.lighthouse
+
 .PHONY: conformance
 conformance: $(DEVELOPMENT) ## the official MCP conformance suite, both eras, on two web processes
 	@exec $(BIN)/python -m tests.mcp.conformance.run

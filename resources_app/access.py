@@ -64,6 +64,10 @@ class Actor:
     def is_admin(self) -> bool:
         return self.scope == "admin" and is_admin(self.user)
 
+    def may_reword(self, author_id: int | None) -> bool:
+        """What somebody said under their name is theirs; an admin may correct it."""
+        return self.is_admin or (self.may_write and author_id is not None and author_id == self.user.pk)
+
 
 class _System(AnonymousUser):
     """Scans and conversions see and write everything, and are nobody's account: their changes have no author."""

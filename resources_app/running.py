@@ -9,7 +9,7 @@ from resources_app.access import Actor
 from resources_app.errors import PermissionDenied, ValidationFailed
 from resources_app.models import Job
 
-STARTABLE = ("scan_resources", "reindex")
+STARTABLE = ("scan_resources", "reindex", "ib_incremental")
 
 
 def start(actor: Actor, kind: str, again: str = "") -> Job:

@@ -48,6 +48,7 @@ class WriteSession:
     def apply(self, target: Target, uri: str, operation: Any, etag: Any = None) -> dict[str, Any]:
         thing = self.lock(target)
         refuse_read_only(thing)
+        refuse_words_of_others(self.actor, thing)
         document = document_of(thing)
         self.check_etag(thing, target, etag)
         edit = make_edit(thing, target, document, operation)
@@ -165,6 +166,13 @@ def refuse_read_only(thing: Versioned) -> None:
             archived_at=thing.archived_at.isoformat(),
         )
     refuse_mirrored(thing)
+
+
+def refuse_words_of_others(actor: Actor, thing: Versioned) -> None:
+    if isinstance(thing, Comment) and not actor.may_reword(thing.author_id):
+        raise PermissionDenied(
+            "Only its author or an admin edits a comment.", suggestion="Write a comment of your own instead."
+        )
 
 
 def refuse_mirrored(thing: Versioned) -> None:

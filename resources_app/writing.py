@@ -19,7 +19,7 @@ from resources_app.models import Change, Comment, Epic, Resource, Revision, Sequ
 from resources_app.models.base import Versioned
 from resources_app.targets import Target, target_of
 from resources_app.vocabulary import Kind
-from resources_app.write_session import WriteSession, refuse_mirrored, refuse_read_only
+from resources_app.write_session import WriteSession, refuse_mirrored, refuse_read_only, refuse_words_of_others
 
 # PostgreSQL checks references when the transaction ends. SQLite has one writer at a time, so nothing can vanish there.
 FOREIGN_KEY_VIOLATION = "23503"
@@ -132,6 +132,7 @@ def _set_archived(actor: Actor, uri: str, at: datetime | None, etag: str | None)
             return thing
         session.check_etag(thing, target, etag)
         refuse_mirrored(thing)
+        refuse_words_of_others(actor, thing)
         if isinstance(thing, Resource) and at is None:
             folders.refuse_clash(thing.path)
         action = "archive" if at else "unarchive"

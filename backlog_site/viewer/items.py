@@ -141,6 +141,18 @@ def comment(request: HttpRequest, ref: str) -> HttpResponse:
 
 
 @page("POST")
+def reword(request: HttpRequest, ref: str, number: int) -> HttpResponse:
+    """A comment said better, or taken back."""
+    actor, uri, etag = actor_of(request), build("comments", str(number)), request.POST.get("etag") or None
+    if request.POST.get("remove"):
+        writing.archive(actor, uri, etag)
+    else:
+        body = request.POST.get("body", "").replace("\r\n", "\n")
+        writing.write(actor, uri, {"type": "set", "value": body}, etag)
+    return _done(request, ref)
+
+
+@page("POST")
 def restore(request: HttpRequest, ref: str) -> HttpResponse:
     version = request.POST.get("version", "")
     operation = {"type": "restore", "version": int(version) if version.isdigit() else version}

@@ -1,8 +1,11 @@
 """Any address beside what one reads: a file, a folder, a part of a task; rendered, highlighted, shown or offered."""
 
+import csv
+import io
 import json
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +20,7 @@ from backlog_site.viewer.markdown import render as markdown
 from backlog_site.viewer.shell import actor_of, is_fragment, page, show
 from resources_app import converting, uris
 from resources_app.errors import BacklogError, InvalidUri
+from resources_app.pages import folders
 from resources_app.readers.reading import Reading
 from resources_app.readers.viewer import viewer_json
 from resources_app.reading import read
@@ -25,6 +29,7 @@ from search_app.mentions import mentioned_in
 
 PICTURES = {"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/svg+xml"}
 MAX_SHOWN = 2_000_000
+MAX_ROWS = 500
 # What is handed out as it is may be anything: it runs nothing, asks nothing and is nobody's page.
 RAW_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'"
 _ITEM = re.compile(r"mcp://backlog/(?:tasks|epics|archive)/((?:TASK|EPIC)-\d{4,})")
@@ -41,6 +46,7 @@ class Opened:
     # One of these says how it is shown.
     html: SafeString | None = None
     lines: list[SafeString] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)
     entries: list[dict[str, Any]] = field(default_factory=list)
     kind: str = "file"
     facts: dict[str, Any] = field(default_factory=dict)
@@ -109,6 +115,8 @@ def files(request: HttpRequest, path: str = "resources") -> HttpResponse:
         "crumbs": crumbs,
         "folder": reading.contents,
         "uri": uris.build_path(path.strip("/")),
+        "branches": folders.tree(request.user, path.strip("/")),
+        "here": path.strip("/"),
     }
     return show(request, "viewer/files.html", context)
 
@@ -156,6 +164,8 @@ def _fill(opened: Opened, reading: Reading, shown: dict[str, Any]) -> None:
         opened.kind = "binary"
     elif reading.mime_type == "text/markdown":
         opened.html = markdown(shown["content"])
+    elif reading.mime_type == "text/csv":
+        opened.kind, opened.rows = "table", list(islice(csv.reader(io.StringIO(contents)), MAX_ROWS))
     else:
         name = PurePosixPath(opened.path).name if isinstance(contents, str) else "answer.json"
         marked = highlight(shown["content"], filename=name)

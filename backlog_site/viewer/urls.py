@@ -24,6 +24,7 @@ urlpatterns = [
     path("t/<str:ref>/list/", items.edit_list, name="edit_list"),
     path("t/<str:ref>/tick/", items.tick, name="tick"),
     path("t/<str:ref>/comment/", items.comment, name="comment"),
+    path("t/<str:ref>/comment/<int:number>/", items.reword, name="reword"),
     path("t/<str:ref>/history/", items.history, name="history"),
     path("t/<str:ref>/links/", items.links, name="links"),
     path("t/<str:ref>/restore/", items.restore, name="restore"),

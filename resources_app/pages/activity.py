@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from resources_app.access import Person
-from resources_app.models import Change, Comment, Epic, Task
+from resources_app.models import Change, Comment, Epic, Revision, Task
 from resources_app.vocabulary import Kind
 
 PAGE = 100
@@ -24,6 +24,12 @@ class Deed:
     uri: str
     title: str
     batch: str
+    # Where a task or an epic was moved to.
+    status: str = ""
+
+    @property
+    def is_move(self) -> bool:
+        return self.fields == ["status"]
 
     @property
     def who(self) -> str:
@@ -72,8 +78,8 @@ def deeds(user: Person, *, before: int | None = None, source: str = "", author: 
         rows = rows.filter(author__username=author)
     found = list(rows[: limit + 1])
     page = found[:limit]
-    titles = _titles(user, page)
-    shown = [_deed(change, titles) for change in page]
+    titles, statuses = _titles(user, page), _statuses(page)
+    shown = [_deed(change, titles, statuses.get(change.pk) or "") for change in page]
     return Deeds(shown, page[-1].pk if len(found) > limit else None)
 
 
@@ -89,7 +95,7 @@ def by_day(rows: Iterable[Deed]) -> list[Day]:
     return [Day(day, folds) for day, folds in days.items()]
 
 
-def _deed(change: Change, titles: dict[tuple[str, int], tuple[str, str]]) -> Deed:
+def _deed(change: Change, titles: dict[tuple[str, int], tuple[str, str]], status: str) -> Deed:
     ref, title = titles.get((change.kind, change.object_id), (change.ref, ""))
     return Deed(
         at=change.created_at,
@@ -103,7 +109,14 @@ def _deed(change: Change, titles: dict[tuple[str, int], tuple[str, str]]) -> Dee
         uri=change.uri,
         title=title,
         batch=str(change.batch or ""),
+        status=status,
     )
+
+
+def _statuses(page: Sequence[Change]) -> dict[int, str]:
+    """What the moves led to. All of these the caller may see: the changes are theirs."""
+    moves = [change.pk for change in page if change.action == "update" and "status" in change.fields]
+    return dict(Revision.objects.filter(pk__in=moves).values_list("pk", "delta__status__set"))
 
 
 def _titles(user: Person, page: Sequence[Change]) -> dict[tuple[str, int], tuple[str, str]]:

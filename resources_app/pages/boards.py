@@ -89,11 +89,11 @@ def cards(user: Person, pairs: Pairs, refs: Collection[str]) -> list[Card]:
 
 def titles(user: Person, limit: int) -> list[Line]:
     """What was touched last, for the search box to find without asking."""
-    found: list[Line] = []
+    found: list[Task | Epic] = []
     for model in (Epic, Task):
         rows: Any = model.objects.visible_to(user).live().order_by("-updated_at", "-number")
-        found += [line_of(item) for item in rows.only("number", "title", "status")[:limit]]
-    return found
+        found += rows.only("number", "title", "status", "updated_at")[:limit]
+    return [line_of(item) for item in sorted(found, key=lambda item: item.updated_at, reverse=True)]
 
 
 def open_count(user: Person) -> int:

@@ -75,7 +75,7 @@ def item_page(actor: Actor, ref: str) -> ItemPage:
         needed_by=_lines(actor.user, item, dependency_rows__needs=item.pk),
         tasks=tasks,
         progress=_progress(tasks) if isinstance(item, Epic) else None,
-        comments=_comments(actor.user, item),
+        comments=_comments(actor, item),
         history=timeline.timeline(item, limit=HISTORY_PAGE),
     )
 
@@ -156,10 +156,13 @@ def _progress(tasks: list[Card]) -> Progress:
     return Progress(counts["done"], started, counts["open"] + started + counts["done"])
 
 
-def _comments(user: Person, item: Task | Epic) -> list[dict[str, Any]]:
-    rows = Comment.objects.visible_to(user).live().filter(**{item.KIND: item.pk})
+def _comments(actor: Actor, item: Task | Epic) -> list[dict[str, Any]]:
+    rows = Comment.objects.visible_to(actor.user).live().filter(**{item.KIND: item.pk})
     newest = rows.select_related("task", "epic", "author").order_by("-pk")[:MOST]
-    return [comment_json(comment) for comment in reversed(newest)]
+    return [
+        comment_json(one) | {"may_edit": not item.archived_at and actor.may_reword(one.author_id)}
+        for one in reversed(newest)
+    ]
 
 
 def _text_at(item: Task | Epic, name: str, etag: str) -> str:

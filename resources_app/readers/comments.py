@@ -40,7 +40,7 @@ def read_comment(request: ReadRequest) -> Reading:
         etag=shown["etag"],
         version=comment.version,
         operations=allowed_operations(target),
-        may_write=request.actor.may_write and not comment.archived_at,
+        may_write=request.actor.may_reword(comment.author_id) and not comment.archived_at,
     )
 
 

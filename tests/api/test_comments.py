@@ -25,6 +25,19 @@ def test_a_comment_is_added_read_edited_and_removed(alice: User, bob: User) -> N
     assert ApiClient(bob).get(f"{COMMENTS}?item={task.ref}").json()["total"] == 0
 
 
+def test_only_the_author_and_admins_edit_or_remove_a_comment(alice: User, carol: User) -> None:
+    task, other = make_task(), make_user("dave", "contributor")
+    made = ApiClient(alice).post(COMMENTS, {"item_id": task.ref, "body": "mine"}).json()
+    path = f"{COMMENTS}{made['id']}/"
+    assert ApiClient(other).get(path).json()["body"] == "mine"
+    for refused in (ApiClient(other).patch(path, {"body": "not mine"}), ApiClient(other).delete(path)):
+        assert (refused.status_code, error_of(refused)["code"]) == (403, "permission_denied")
+    assert ApiClient(carol).patch(path, {"body": "corrected"}).json()["body"] == "corrected"
+    address = f"/api/v1/resource/?uri={made['uri']}"
+    may_write = [ApiClient(user).get(address).json()["permissions"]["write"] for user in (other, alice)]
+    assert may_write == [False, True]
+
+
 def test_comments_go_on_epics_too(alice: User) -> None:
     epic = make_epic()
     response = ApiClient(alice).post(f"/api/v1/epics/{epic.ref}/comments/", {"body": "hm"})

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,8 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.browser.chromium import find
-from tests.browser.filling import PASSWORD
+from tests.browser.filling import PASSWORD, fill_library
+from tests.intelligencebank.worlds import running_fake
 from tests.mcp.site import ROOT, Site, running_site
 
 # The machine of a check has two cores and other work to do.
@@ -24,6 +25,8 @@ SIZES = {1440: 900, 390: 844}
 @dataclass
 class Filled:
     site: Site
+    # Folders of the IntelligenceBank library, by name.
+    folders: dict[str, str]
     token: str
     nasty: list[str]
 
@@ -42,14 +45,30 @@ class Watched:
     dialogs: list[str] = field(default_factory=list)
 
 
+@contextmanager
+def filled_site(redis: str) -> Iterator[Filled]:
+    with running_fake() as library:
+        folders = fill_library(library)
+        settings = {
+            "DJANGO_SETTINGS_MODULE": "backlog_site.settings",
+            "BACKLOG_IB_LOCAL_ORIGINS": ",".join(library.urls.values()),
+        }
+        with running_site(redis, **settings) as site:
+            command = "import sys, django; django.setup(); from tests.browser.filling import fill; fill(sys.argv[1])"
+            made = subprocess.run(
+                [sys.executable, "-c", command, library.urls["platform"]],
+                cwd=ROOT,
+                env=site.environment,
+                check=True,
+                stdout=subprocess.PIPE,
+            )
+            yield Filled(site, folders, **json.loads(made.stdout))
+
+
 @pytest.fixture(scope="session")
 def filled() -> Iterator[Filled]:
-    with running_site(os.environ["REDIS_URL"], DJANGO_SETTINGS_MODULE="backlog_site.settings") as site:
-        command = "import django; django.setup(); from tests.browser.filling import fill; fill()"
-        made = subprocess.run(
-            [sys.executable, "-c", command], cwd=ROOT, env=site.environment, check=True, stdout=subprocess.PIPE
-        )
-        yield Filled(site, **json.loads(made.stdout))
+    with filled_site(os.environ["REDIS_URL"]) as site:
+        yield site
 
 
 @pytest.fixture(scope="session")
@@ -71,17 +90,20 @@ def cookies(filled: Filled, chromium: Browser) -> Callable[[str], Any]:
     def of(name: str) -> Any:
         if name not in kept:
             context = chromium.new_context()
-            page = context.new_page()
-            page.goto(f"{filled.url}/login/")
-            page.fill("[name=username]", name)
-            page.fill("[name=password]", PASSWORD)
-            page.click("text=Sign in >> visible=true")
-            page.wait_for_url(f"{filled.url}/")
+            sign_in(context.new_page(), filled.url, name)
             kept[name] = context.storage_state()
             context.close()
         return kept[name]
 
     return of
+
+
+def sign_in(page: Page, url: str, name: str) -> None:
+    page.goto(f"{url}/login/")
+    page.fill("[name=username]", name)
+    page.fill("[name=password]", PASSWORD)
+    page.click("text=Sign in >> visible=true")
+    page.wait_for_url(f"{url}/")
 
 
 Visit = Callable[..., Watched]

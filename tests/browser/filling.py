@@ -8,9 +8,15 @@ from django.db import transaction
 
 from resources_app import storing, tokens, writing
 from resources_app.access import Actor
+from resources_app.intelligencebank import connections
+from resources_app.intelligencebank.fake.service import FakeIB
 from tests.factories import make_user
+from tests.intelligencebank.mirrors import link, sync
+from tests.intelligencebank.worlds import SERVICE, SERVICE_PASSWORD, fill_tenant, folder_named
 
 PASSWORD = "the browser knows it"
+LIBRARY = "BnK4JV"
+READERS = {"alice": "alice-secret-word", "carol": "carol-secret-word"}
 TASKS = 300
 STATUSES = ("open", "open", "in_progress", "blocked", "done", "done", "cancelled")
 PAYLOADS = (
@@ -27,10 +33,29 @@ PAYLOADS = (
 )  # fmt: skip
 
 
-def fill() -> None:
+def fill(library_url: str) -> None:
     with transaction.atomic():
         answer = _fill()
+    _mirror(library_url)
     print(json.dumps(answer))
+
+
+def _mirror(library_url: str) -> None:
+    """All of the library, and accounts of alice and carol in it."""
+    account = {"email": SERVICE, "password": SERVICE_PASSWORD}
+    connection = connections.create(LIBRARY, "Library", library_url, **account)
+    assert sync(connection).status == "complete"
+    for name in READERS:
+        link(User.objects.get(username=name), connection, f"{name}@example.com", READERS[name])
+
+
+def fill_library(fake: FakeIB) -> dict[str, str]:
+    """The folders by name."""
+    tenant = fill_tenant(fake, LIBRARY)
+    names = ("Marketing", "Logos", "Photos", "Legal")
+    folders = {name: folder_named(tenant, name) for name in names}
+    tenant.add_person("carol@example.com", READERS["carol"]).grants[folders["Marketing"]] = "access"
+    return folders
 
 
 def _fill() -> dict[str, Any]:
@@ -40,7 +65,12 @@ def _fill() -> dict[str, Any]:
         writing.create_item(carol, "epic", {"title": f"Epic number {number + 1}", "description": "Toward one outcome."})
     for number in range(TASKS):
         writing.create_item(alice, "task", _task(number))
-    files = {"notes.md": _NOTES, "source.py": "def answer() -> int:\n    return 42\n", "picture.svg": _PICTURE}
+    files = {
+        "table.csv": "users,p95_ms\n10,84\n200,310\n",
+        "notes.md": _NOTES,
+        "source.py": "def answer() -> int:\n    return 42\n",
+        "picture.svg": _PICTURE,
+    }
     for name, content in files.items():
         storing.create_resource(carol, f"resources/docs/{name}", content)
     nasty = _nasty(carol)

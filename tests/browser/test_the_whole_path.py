@@ -142,6 +142,59 @@ def test_many_are_edited_at_once_and_undone(visit: Visit) -> None:
         expect(page.locator(f"[data-col=cancelled] #{ref}")).to_have_count(0)
 
 
+def test_priority_and_assignee_are_set_by_keys_and_undone(visit: Visit) -> None:
+    page = visit("/board/?search=part").page
+    card = page.locator("[data-col=open] .card:not(:has(.av))").first
+    ref = card.get_attribute("id")
+    page.locator(f"#{ref} a.t").focus()
+    page.keyboard.press("i")
+    expect(page.locator(f"#{ref} .av")).to_have_text("AL")
+    page.keyboard.press("z")
+    expect(page.locator(f"#{ref} .av")).to_have_count(0)
+    page.locator(f"#{ref} a.t").focus()
+    page.keyboard.press("p")
+    page.keyboard.press("5")
+    expect(page.locator(f"#{ref} .p4")).to_be_visible()
+
+
+def test_a_comment_is_said_better_by_its_author_alone(visit: Visit) -> None:
+    page = visit("/t/TASK-0011/").page
+    page.fill(".say textarea", "Frist words")
+    page.click(".say button")
+    page.locator(".reword summary").click()
+    page.fill(".reword textarea", "First words")
+    page.click(".reword >> text=Save")
+    expect(page.locator(".comments .prose")).to_have_text("First words")
+    expect(page.locator(".comments .by")).to_contain_text("edited")
+    theirs = visit("/t/TASK-0011/", name="bob").page
+    expect(theirs.locator(".comments .prose")).to_have_text("First words")
+    expect(theirs.locator(".reword")).to_have_count(0)
+
+
+def test_an_empty_board_says_so_where_one_looks_and_fills_when_a_task_comes(visit: Visit) -> None:
+    page = visit("/board/?label=unheard-of").page
+    expect(page.locator("#board .empty h2")).to_be_in_viewport()
+    page.keyboard.press("c")
+    page.fill("#dialog [name=title]", "The first of its label")
+    page.fill("#dialog [name=labels]", "unheard-of")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("[data-col=open] .card")).to_have_count(1)
+
+
+def test_assets_are_chosen_in_several_folders_and_attached_at_once(visit: Visit) -> None:
+    page = visit("/t/TASK-0012/").page
+    page.click("text=Attach an asset")
+    page.locator("#dialog .fold", has_text="Marketing").click()
+    page.locator("#dialog .fold", has_text="Logos").click()
+    page.locator("#dialog .thumb input").first.check()
+    page.locator("#dialog .crumbs a", has_text="Marketing").click()
+    page.locator("#dialog .fold", has_text="Photos").click()
+    page.locator("#dialog .thumb input").first.check()
+    expect(page.locator("#dialog")).to_contain_text("1 chosen in other folders")
+    page.click("#dialog .btn.primary")
+    expect(page.locator("main .lines a[data-uri^='ib://']")).to_have_count(2)
+
+
 def test_a_link_shows_what_it_leads_to(visit: Visit) -> None:
     page = visit("/t/TASK-0005/").page
     page.locator(".prose a.ref").first.hover()
@@ -172,5 +225,7 @@ def test_a_diagram_is_drawn_in_a_frame_of_its_own(visit: Visit) -> None:
     watched = visit("/open/?uri=mcp://backlog/resources/docs/notes.md")
     frame = watched.page.frame_locator(".mermaid-src iframe")
     expect(frame.locator("svg .node")).to_have_count(2)
+    drawn, room = frame.locator("svg").bounding_box(), watched.page.locator(".mermaid-src iframe").bounding_box()
+    assert drawn and room and room["height"] >= drawn["height"]
     expect(watched.page.locator(".mermaid-src details")).to_contain_text("graph LR")
     assert watched.complaints == []

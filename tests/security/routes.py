@@ -18,6 +18,7 @@ EXAMPLES = {
     "url": "nothing/",
     "extra": "1",
     "ref": "TASK-0001",
+    "number": "1",
     "ib_id": "0" * 32,
     "area": "resources",
     "folder_id": "root",

@@ -173,3 +173,15 @@ def test_an_epic_shows_its_tasks_and_how_far_they_are(alice: User) -> None:
     page = text_of(signed_in(alice).get(f"/t/{epic.ref}/"))
     assert "1 of 3 done" in page
     assert "It is cancelled" in page
+
+
+def test_a_comment_is_edited_and_taken_back_from_the_page(alice: User, carol: User, task: Task) -> None:
+    mine = writing.add_comment(Actor(alice, "web"), task_uri(task), "Frist words")
+    theirs = writing.add_comment(Actor(carol, "web"), task_uri(task), "Theirs")
+    client, path = signed_in(alice), f"/t/{task.ref}/comment/{mine.pk}/"
+    page = text_of(client.get(f"/t/{task.ref}/"))
+    assert path in page and f"/comment/{theirs.pk}/" not in page
+    assert "Said better" in text_of(fragment(client, path, {"body": "Said better"}))
+    assert fragment(client, f"/t/{task.ref}/comment/{theirs.pk}/", {"body": "x"}).status_code == 403
+    assert client.post(path, {"remove": "1"})["Location"] == f"/t/{task.ref}/"
+    assert "Said better" not in text_of(client.get(f"/t/{task.ref}/"))

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from resources_app import storing
+from resources_app import storing, writing
 from tests.factories import as_actor, make_epic, make_task
 from tests.viewer.browsing import fragment, signed_in, text_of
 
@@ -141,3 +141,39 @@ def test_a_page_that_is_not_there_is_told_in_words(alice: User) -> None:
     answer = signed_in(alice).get("/nowhere/")
     assert answer.status_code == 404
     assert "There is no such page" in text_of(answer)
+
+
+def test_the_activity_says_where_a_task_was_moved(backlog: None, alice: User) -> None:
+    writing.write(as_actor(alice), "mcp://backlog/tasks/TASK-0001/status", {"type": "set", "value": "done"})
+    shown = " ".join(text_of(signed_in(alice).get("/activity/")).split())
+    assert 'moved <a class="ref" data-ref="TASK-0001"' in shown
+    assert '→ <span class="s-done">Done</span>' in shown
+
+
+def test_a_table_is_shown_as_one_and_its_cells_stay_text(alice: User, carol: User) -> None:
+    storing.create_resource(as_actor(carol), "artifacts/load.csv", 'users,p95\n10,"<b>84</b>"\n')
+    shown = text_of(fragment(signed_in(alice), "/open/?uri=mcp://backlog/artifacts/load.csv"))
+    assert '<th scope="col">users</th>' in shown
+    assert "<td>&lt;b&gt;84&lt;/b&gt;</td>" in shown
+
+
+def test_the_tree_beside_a_folder_shows_the_way_to_it(alice: User, carol: User) -> None:
+    for path in (
+        "resources/docs/adr/1.md",
+        "resources/docs/notes/1.md",
+        "resources/src/lib/a.py",
+        "artifacts/run/1.txt",
+    ):
+        storing.create_resource(as_actor(carol), path, "x")
+    shown = text_of(signed_in(alice).get("/files/resources/docs"))
+    assert '<a href="/files/resources/docs" aria-current="page">docs</a>' in shown
+    for path in (
+        "resources",
+        "artifacts",
+        "artifacts/run",
+        "resources/docs/adr",
+        "resources/docs/notes",
+        "resources/src",
+    ):
+        assert f'<a href="/files/{path}"' in shown, path
+    assert "/files/resources/src/lib" not in shown

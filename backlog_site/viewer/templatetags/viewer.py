@@ -2,7 +2,7 @@
 
 import datetime
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
@@ -29,7 +29,45 @@ STATUS_WORDS = {
 PRIORITY_WORDS = {"none": "No priority", "low": "Low", "medium": "Medium", "high": "High", "urgent": "Urgent"}
 PRIORITY_NUMBERS = {name: number for number, name in enumerate(PRIORITY_WORDS)}
 _NICETY = re.compile(r", [^,]+(?= ago| from now)")
-FIELD_WORDS = {"epic_id": "Epic", "due_date": "Due", "depends_on": "Depends on", "blocked_reason": "Blocked because"}
+FIELD_WORDS = {
+    "epic_id": "Epic",
+    "due_date": "Due date",
+    "depends_on": "Dependencies",
+    "blocked_reason": "Reasons for being blocked",
+}
+DEED_WORDS = {
+    "create": "created",
+    "archive": "archived",
+    "unarchive": "brought back",
+    "restore": "restored",
+    "delete": "deleted",
+    "move": "moved",
+}
+
+
+JOB_WORDS = {
+    "scan_resources": "Scan of the mirrored folders",
+    "reindex": "Rebuild of the search index",
+    "sweep_index": "Check of the search index",
+    "embed_documents": "Meaning of new texts for the search",
+    "compact_tallies": "Totals put together",
+    "prune": "Old sessions and keys removed",
+    "import_backlog": "Import",
+    "ib_demo": "Demo library connected",
+    "ib_sync": "IntelligenceBank: a turn of a run",
+    "ib_incremental": "IntelligenceBank: what changed",
+    "ib_reconcile": "IntelligenceBank: comparison with the source",
+    "ib_full": "IntelligenceBank: everything",
+    "ib_refresh": "IntelligenceBank: one folder refreshed",
+    "ib_purge": "IntelligenceBank: what is gone removed",
+    "ib_rights": "IntelligenceBank: rights of one person",
+    "ib_rights_due": "IntelligenceBank: rights that are due",
+}
+
+
+@register.filter
+def job_word(kind: str) -> str:
+    return JOB_WORDS.get(kind, kind.replace("_", " ").capitalize())
 
 
 @register.simple_tag
@@ -63,6 +101,16 @@ def priority_icon(priority: str) -> str:
 @register.filter
 def field_word(name: str) -> str:
     return FIELD_WORDS.get(name, name.replace("_", " ").capitalize())
+
+
+@register.filter
+def field_words(names: Sequence[str]) -> str:
+    return ", ".join(field_word(name).lower() for name in names)
+
+
+@register.filter
+def deed_word(action: str) -> str:
+    return DEED_WORDS.get(action, action)
 
 
 @register.filter

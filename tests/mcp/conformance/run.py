@@ -1,9 +1,7 @@
 """`make conformance`: the official suite, for both eras, against two web processes of the site; and the official clients."""
 
-import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,6 +17,7 @@ import yaml
 
 from backlog_site.embedded import free_port, spawn, stop, throwaway_valkey
 from tests.mcp.conformance.official import check_clients
+from tests.npm import node_modules
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -37,30 +36,13 @@ class Result:
 
 
 def main() -> int:
-    modules = node_modules()
+    modules = node_modules(HERE / "package.json", "backlog-conformance")
     with tempfile.TemporaryDirectory(prefix="backlog-conformance-") as folder, throwaway_valkey() as redis:
         environment = prepare_site(Path(folder), redis)
         with serving(environment, Path(folder)) as url:
             results = [result for revision in REVISIONS for result in run_suite(modules, url, revision, Path(folder))]
         results += run_clients(modules, Path(folder), environment)
     return report(results)
-
-
-def node_modules() -> Path:
-    """Installed once for each content of package.json, from the npm registry alone."""
-    package = HERE / "package.json"
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "backlog-conformance"
-    folder = cache / hashlib.sha256(package.read_bytes()).hexdigest()[:16]
-    if not (folder / "complete").exists():
-        npm = shutil.which("npm")
-        if npm is None:
-            sys.exit("npm is needed: install Node.js, any version.")
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.copy(package, folder)
-        print(f"Installing the conformance suite into {folder} …", flush=True)
-        subprocess.run([npm, "install", "--no-audit", "--no-fund", "--loglevel=error"], cwd=folder, check=True)
-        (folder / "complete").touch()
-    return folder / "node_modules"
 
 
 def prepare_site(folder: Path, redis: str) -> dict[str, str]:

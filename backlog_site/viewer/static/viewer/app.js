@@ -105,7 +105,7 @@ function restoreDrafts(within) {
   }
 }
 addEventListener('input', e => { if (isDraft(e.target)) localStorage.setItem(draftKey(e.target), e.target.value); });
-export const isWriting = holder => !!$('.editing', holder) || $$('textarea, .adder[open] input', holder).some(area => area.value && area.type !== 'hidden' || area === document.activeElement);
+export const isWriting = holder => !!$('.editing', holder) || $$('.say textarea, .reword[open] textarea, .adder[open] input', holder).some(area => area.value && area.type !== 'hidden' || area === document.activeElement);
 
 /* htmx: the token on every request, refusals as toasts, conflicts as a dialog */
 document.addEventListener('htmx:config:request', e => { e.detail.ctx.request.headers['X-CSRFToken'] = csrf; });

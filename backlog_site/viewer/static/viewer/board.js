@@ -1,5 +1,5 @@
 // Board and list: moves by pointer, menu and keys, filters in the URL, many at once; and what others write, as it happens.
-import { $, $$, announce, isWriting, keys, mayWrite, me, openItems, openPane, pane, say, send } from './app.js';
+import { $, $$, announce, icon, isWriting, keys, mayWrite, me, openItems, openPane, pane, say, send } from './app.js';
 
 const board = $('#board'), menu = $('#menu'), layout = board?.dataset.layout;
 const STATUSES = { open: 'Open', in_progress: 'In progress', blocked: 'Blocked', done: 'Done', cancelled: 'Cancelled' };
@@ -9,12 +9,12 @@ const count = (key, by) => { const n = column(key) && $('.n', column(key)); if (
 
 /* moves: shown at once, put back when refused, undone by Z */
 function place(card, status) {
-  const grouped = board?.dataset.group === 'status', before = card.dataset.s, icon = $('.mv', card);
+  const grouped = board?.dataset.group === 'status', before = card.dataset.s, button = $('.mv', card);
   if (grouped) { count(before, -1); count(status, 1); column(status) && $('ol', column(status)).prepend(card); }
   card.dataset.s = status;
-  icon.className = `mv s-${status}`;
-  icon.ariaLabel = `Status of ${card.id}: ${STATUSES[status]}`;
-  $('use', icon).setAttribute('href', `${document.body.dataset.icons}#${status}`);
+  button.className = `mv s-${status}`;
+  button.ariaLabel = `Status of ${card.id}: ${STATUSES[status]}`;
+  $('use', button).setAttribute('href', `${document.body.dataset.icons}#${status}`);
 }
 export async function move(ref, status, { undone = false } = {}) {
   const card = document.getElementById(ref);
@@ -35,21 +35,45 @@ export async function move(ref, status, { undone = false } = {}) {
   say(`${ref} → ${STATUSES[status]}`, undone ? null : () => move(ref, old, { undone: true }));
 }
 
-/* the status menu */
+/* the menu of a card: status, priority or assignee */
+const PRIORITIES = { none: 'No priority', low: 'Low', medium: 'Medium', high: 'High', urgent: 'Urgent' };
+const people = () => Object.fromEntries([['', 'Nobody'], ...$$('[data-filters] [name=assignee] option').filter(one => one.value && one.value !== 'none').map(one => [one.value, one.text])]);
+const MENUS = {
+  status: { all: () => STATUSES, icon: value => value, now: card => card.dataset.s },
+  priority: { all: () => PRIORITIES, icon: value => `p${Object.keys(PRIORITIES).indexOf(value)}` },
+  assignee: { all: people, icon: () => 'user' },
+};
 let menuCard = null;
-menu.innerHTML = Object.entries(STATUSES).map(([value, word], i) => `<button value="${value}" role="menuitem"><svg class="i s-${value}" aria-hidden="true"><use href="${document.body.dataset.icons}#${value}"/></svg>${word}<kbd>${i + 1}</kbd></button>`).join('');
-function openMenu(card) {
+function openMenu(card, field = 'status') {
   if (!mayWrite) return;
-  menuCard = card;
-  const at = $('.mv', card).getBoundingClientRect();
-  menu.style.left = Math.min(at.left, innerWidth - 200) + 'px'; menu.style.top = Math.min(at.bottom + 4, innerHeight - 180) + 'px';
-  menu.showPopover(); $(`button[value=${card.dataset.s}]`, menu).focus();
+  const { all, icon: glyph, now } = MENUS[field], at = $('.mv', card).getBoundingClientRect();
+  menuCard = card; menu.dataset.field = field; menu.ariaLabel = `Set ${field} of ${card.id}`;
+  menu.replaceChildren(...Object.entries(all()).map(([value, word], place) => {
+    const button = Object.assign(document.createElement('button'), { value, role: 'menuitem' });
+    button.innerHTML = icon(glyph(value)) + (place < 9 ? `<kbd>${place + 1}</kbd>` : '');
+    button.firstElementChild.after(word); return button;
+  }));
+  menu.showPopover();
+  menu.style.left = Math.min(at.left, innerWidth - menu.offsetWidth - 8) + 'px'; menu.style.top = Math.max(8, Math.min(at.bottom + 4, innerHeight - menu.offsetHeight - 8)) + 'px';
+  ((now && $(`button[value=${now(card)}]`, menu)) || $('button', menu)).focus();
 }
-menu.addEventListener('click', e => { const choice = e.target.closest('button'); if (!choice) return; menu.hidePopover(); $('a.t', menuCard).focus(); move(menuCard.id, choice.value); });
+menu.addEventListener('click', e => {
+  const choice = e.target.closest('button'), { field } = menu.dataset; if (!choice) return;
+  menu.hidePopover(); $('a.t', menuCard).focus();
+  field === 'status' ? move(menuCard.id, choice.value) : assign(menuCard.id, field, choice.value);
+});
+/* another field of a card: written, then drawn anew */
+async function assign(ref, field, value, { undone = false } = {}) {
+  const answer = await send(`/t/${ref}/set/`, { field, value }).catch(() => null), told = await answer?.json().catch(() => null);
+  if (!answer?.ok) return say(`${ref} was not changed. ${told?.error?.message || 'The server does not answer.'}`);
+  const word = MENUS[field].all()[value] || value; announce(`${ref}: ${field} ${word}`);
+  say(`${ref}: ${word}`, undone ? null : () => assign(ref, field, told.diff.before || '', { undone: true }));
+  queue(ref);
+}
 menu.addEventListener('keydown', e => {
   const all = $$('button', menu), at = all.indexOf(document.activeElement);
   if (e.key === 'ArrowDown') all[(at + 1) % all.length].focus(); else if (e.key === 'ArrowUp') all.at(at - 1).focus();
-  else if (/^[1-5]$/.test(e.key)) all[e.key - 1].click();
+  else if (/^[1-9]$/.test(e.key)) all[e.key - 1]?.click();
   else if (e.key === 'Escape') { menu.hidePopover(); $('a.t', menuCard).focus(); } else return;
   e.preventDefault(); e.stopPropagation();
 });
@@ -111,11 +135,18 @@ let following;
 function follow() { const card = current(); if (pane.hidden || !card || innerWidth < 900) return; clearTimeout(following); following = setTimeout(async () => { await openPane(`/t/${card.id}/`, { push: false }); focusOn(document.getElementById(card.id)); }, 140); }
 function shift(by) { const card = current(), all = Object.keys(STATUSES); if (!card) return false; const to = all[all.indexOf(card.dataset.s) + by]; if (to) move(card.id, to); }
 const onCard = run => e => { const card = current(); if (!card) return false; run(card, e); };
+/* of the open task, the field itself */
+const edits = field => () => {
+  const card = current(); if (card) return openMenu(card, field);
+  const form = openItems().flatMap(holder => $$('.meta form', holder)).find(one => one.elements.field.value === field), choice = form?.elements.value;
+  if (!choice) return false;
+  choice.focus(); try { choice.showPicker(); } catch { /* a browser that has none */ }
+};
 Object.assign(keys, {
   j: () => go(0, 1), k: () => go(0, -1), h: () => go(-1, 0), l: () => go(1, 0),
   ArrowDown: onCard(() => go(0, 1)), ArrowUp: onCard(() => go(0, -1)), ArrowRight: onCard(() => go(1, 0)), ArrowLeft: onCard(() => go(-1, 0)),
   'Shift+ArrowRight': () => shift(1), 'Shift+ArrowLeft': () => shift(-1),
-  ' ': onCard(card => openPane(`/t/${card.id}/`)), s: onCard(openMenu), x: onCard(card => pick(card)),
+  ' ': onCard(card => openPane(`/t/${card.id}/`)), s: edits('status'), p: edits('priority'), a: edits('assignee'), i: onCard(card => assign(card.id, 'assignee', me)), x: onCard(card => pick(card)),
 });
 
 /* the list: many at once, one batch, one undo */
@@ -165,6 +196,7 @@ async function flush() {
   if (waiting.size) timer ||= setTimeout(flush, 800);
 }
 function show(refs, page) {
+  if ($('.empty', board)) { if ($('.card', page)) refill(location.href); return; }
   for (const ref of refs) {
     const fresh = page.getElementById(ref), old = document.getElementById(ref);
     if (!fresh) { old?.remove(); continue; }
@@ -177,7 +209,6 @@ function show(refs, page) {
     if (who) { fresh.dataset.by = who; setTimeout(() => delete fresh.dataset.by, 5000); }
     if (focused) $('a.t', fresh).focus({ preventScroll: true });
   }
-  $('.empty', board)?.remove();
   const counts = JSON.parse($('[data-counts]', page)?.dataset.counts || '{}');
   let total = 0;
   for (const [key, n] of Object.entries(counts)) { total += n; const at = column(key); if (at) $('.n', at).textContent = n; }

@@ -20,5 +20,5 @@ addEventListener('message', e => {
   if (!made) return;
   if (e.data.ready) made.contentWindow.postMessage({ source: sources.get(made), dark: isDark() }, '*');
   if (e.data.failed) { made.hidden = true; made.parentElement.querySelector('details').open = true; }
-  if (e.data.height) made.height = Math.min(900, e.data.height);
+  if (e.data.height) made.height = Math.min(1200, e.data.height);
 });
