@@ -43,8 +43,8 @@ conformance: $(DEVELOPMENT) ## the official MCP conformance suite, both eras, on
 	@exec $(BIN)/python -m tests.mcp.conformance.run
 
 .PHONY: fuzz
-fuzz: $(DEVELOPMENT) ## random requests over REST and JSON-RPC, and Schemathesis over the schema (EXAMPLES=60000)
-	@FUZZ_CASES=$(or $(EXAMPLES),60000) $(BIN)/python -m pytest tests/fuzz $(ARGS)
+fuzz: $(DEVELOPMENT) ## random requests (EXAMPLES=60000) and 100,000 addresses and operations, on both databases
+	@FUZZ_CASES=$(or $(EXAMPLES),60000) $(BIN)/python -m tests.run tests/fuzz $(ARGS)
 
 .PHONY: mutants
 mutants: $(DEVELOPMENT) ## plants bugs in a copy of the code; each must be caught by its suite

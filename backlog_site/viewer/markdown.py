@@ -8,23 +8,27 @@ from urllib.parse import quote, urlsplit
 import nh3
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
+from linkify_it import LinkifyIt
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline
+from markdown_it.rules_inline.linkify import linkify
 from markdown_it.token import Token
-from mdit_py_plugins.tasklists import tasklists_plugin
 
 from backlog_site.viewer.highlighting import highlight
 from resources_app.checklists import LABEL
 
 OWN_SCHEMES = ("mcp://", "file://", "ib://")
-MAX_TEXT = 400_000
+# What takes longest of this length takes a second or two; longer texts are shown as they were written.
+MAX_TEXT = 100_000
+MAX_LINK = 2000
 _ADDRESS = r"(?:mcp|file|ib)://[^\s<>\"'`()\[\]{}|]*[^\s<>\"'`()\[\]{}|.,;:!?*_~]"
 _REF = r"\b(?:TASK|EPIC)-\d{4,}\b"
 _MENTION = re.compile(f"({_ADDRESS}|{_REF})")
 _WHOLE_ADDRESS = re.compile(_ADDRESS)
 _ALIGN = re.compile(r"text-align:(left|right|center)")
-_BOX = '<input class="task-list-item-checkbox"'
+_BOXES = ("[ ] ", "[x] ", "[X] ")
 _LOCAL = '<span class="local" title="A path of one machine: it does not work on another">one machine</span>'
 # The page's own title is an h2; what a text calls its first level comes below.
 _TOP_HEADING = 3
@@ -80,7 +84,27 @@ def _fence(self: RendererHTML, tokens: Sequence[Token], index: int, options: Any
     return f'<pre><code class="hl">{highlight(token.content, language=language)}</code></pre>\n'
 
 
+class _BoundedLinks(LinkifyIt):  # type: ignore[misc]  # the package has no types
+    """Looks no further for the end of a link than links are long: a text of nothing but their beginnings cost its square."""
+
+    _BEHIND = 8
+
+    def test_schema_at(self, text: str, name: str, position: int) -> int:
+        start = max(0, position - self._BEHIND)
+        near = text[start : position + MAX_LINK]
+        return int(super().test_schema_at(near, name, position - start))
+
+    def match_at_start(self, text: str) -> Any:
+        return super().match_at_start(text[:MAX_LINK])
+
+
+def _link_nearby(state: StateInline, silent: bool) -> bool:
+    """The same for the beginning of a link; what is left out here is found among the texts afterwards."""
+    return len(state.pending) <= MAX_LINK and linkify(state, silent)
+
+
 def _rewrite(state: StateCore) -> None:
+    _mark_checklists(state.tokens)
     previous = _TOP_HEADING - 1
     levels = sorted({int(token.tag[1]) for token in state.tokens if token.type == "heading_open"})
     for token in state.tokens:
@@ -95,6 +119,23 @@ def _rewrite(state: StateCore) -> None:
             token.children = list(_inline(token, may_tick=bool(state.env.get("may_tick"))))
 
 
+def _mark_checklists(tokens: list[Token]) -> None:
+    """An item that begins with a box carries the state of the box, and its list says that it has some."""
+    lists: list[Token] = []
+    for before, token, inline in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if before.type in {"bullet_list_open", "ordered_list_open"}:
+            lists.append(before)
+        elif before.type in {"bullet_list_close", "ordered_list_close"}:
+            lists.pop()
+        is_item = (before.type, token.type, inline.type) == ("list_item_open", "paragraph_open", "inline")
+        if is_item and inline.children and inline.content.startswith(_BOXES):
+            before.attrSet("class", "task-list-item")
+            lists[-1].attrSet("class", "contains-task-list")
+            inline.meta["box"] = inline.content[1]
+            inline.content = inline.content[3:]
+            inline.children[0].content = inline.children[0].content[3:]
+
+
 def _align_by_class(token: Token) -> None:
     """Styles inside the page are refused by its policy."""
     style = _ALIGN.search(str(token.attrs.pop("style", "")))
@@ -104,6 +145,8 @@ def _align_by_class(token: Token) -> None:
 
 def _inline(block: Token, *, may_tick: bool) -> Iterator[Token]:
     links: list[str] = []
+    if "box" in block.meta:
+        yield _box(block, may_tick=may_tick)
     for token in block.children or []:
         if token.type == "link_open":
             links.append(_rewrite_link(token))
@@ -113,8 +156,6 @@ def _inline(block: Token, *, may_tick: bool) -> Iterator[Token]:
             yield from _marks(links.pop())
         elif token.type == "image":
             yield from _image(token)
-        elif token.type == "html_inline" and token.content.startswith(_BOX):
-            yield _box(token, block, may_tick=may_tick)
         elif not links and token.type == "text":
             yield from _mentions(token)
         elif not links and token.type == "code_inline" and _WHOLE_ADDRESS.fullmatch(token.content):
@@ -148,9 +189,9 @@ def _image(token: Token) -> Iterator[Token]:
         yield from _linked(url, Token("text", "", 0, content=f"{token.content or 'picture'} ↗"))
 
 
-def _box(token: Token, block: Token, *, may_tick: bool) -> Token:
+def _box(block: Token, *, may_tick: bool) -> Token:
     line = block.map[0] if block.map else 0
-    ticked = " checked" if "checked" in token.content else ""
+    ticked = "" if block.meta["box"] == " " else " checked"
     label = escape(block.content.partition("\n")[0].strip()[:LABEL])
     enabled = f'data-line="{line}"' if may_tick else "disabled"
     made = f'<input class="tick" type="checkbox" aria-label="{label}"{ticked} {enabled}>'
@@ -182,7 +223,9 @@ def _linked(url: str, content: Token) -> Iterator[Token]:
 
 
 def _make() -> MarkdownIt:
-    made = MarkdownIt("gfm-like", {"html": False, "linkify": True}).use(tasklists_plugin)
+    made = MarkdownIt("gfm-like", {"html": False, "linkify": True})
+    made.linkify = _BoundedLinks()
+    made.inline.ruler.at("linkify", _link_nearby)
     usual = made.validateLink
     made.validateLink = lambda url: url.startswith(OWN_SCHEMES) or usual(url)  # type: ignore[method-assign]  # the documented way
     made.add_render_rule("fence", _fence)

@@ -21,6 +21,12 @@ class Mutant:
     code: str
     bug: str
     suite: str
+    # What else must go before the bug shows, where one check stands behind another: file, code, bug.
+    also: tuple[tuple[str, str, str], ...] = ()
+
+    @property
+    def edits(self) -> tuple[tuple[str, str, str], ...]:
+        return (self.file, self.code, self.bug), *self.also
 
 
 MUTANTS = [
@@ -136,6 +142,72 @@ MUTANTS = [
         "if credential.key in ():",
         "tests/mcp/test_oauth.py::test_open_streams_end",
     ),
+    Mutant(
+        "of two edits at once one is lost",
+        "resources_app/write_session.py",
+        "filter(pk=thing.pk, version=was)",
+        "filter(pk=thing.pk)",
+        "tests/concurrency/test_lost_updates.py",
+        also=(
+            ("resources_app/writing.py", "        with transaction.atomic():\n            yield\n", "        yield\n"),
+        ),
+    ),
+    Mutant(
+        "half of an atomic batch stays",
+        "resources_app/batches.py",
+        "        if atomic:\n            raise\n",
+        "        if atomic and not entry:\n            raise\n",
+        "tests/resources_app/test_batches.py::test_an_atomic_batch_with_one_failure_leaves_nothing",
+    ),
+    Mutant(
+        "a repeated request acts again",
+        "resources_app/batches.py",
+        "            return _kept_answer(owner, key, digest)\n",
+        "            return run()\n",
+        "tests/resources_app/test_idempotency.py::test_the_same_request_again_gets_the_same_answer_and_acts_once",
+    ),
+    Mutant(
+        "history is replayed in the wrong order",
+        "resources_app/history.py",
+        'version__gt=base.version).order_by("version")',
+        'version__gt=base.version).order_by("-version")',
+        "tests/resources_app/test_history.py::test_any_version_reads_back_as_it_was",
+    ),
+    Mutant(
+        "search finds what is limited to others",
+        "search_app/filters.py",
+        "visible = ~Q(kind__in=IB_KINDS) if admin else Q(restricted=False)",
+        "visible = ~Q(kind__in=IB_KINDS)",
+        "tests/search_app/test_visibility.py::test_what_is_limited_to_a_group_shows_to_its_members_and_admins",
+    ),
+    Mutant(
+        "rights in IntelligenceBank are anybody's",
+        "resources_app/querysets.py",
+        "filter(link__user_id=user.pk or 0, expires_at__gt=Now())",
+        "filter(expires_at__gt=Now())",
+        "tests/intelligencebank/test_rights.py::test_two_people_see_their_own_parts",
+    ),
+    Mutant(
+        "markup in a text reaches the page",
+        "backlog_site/viewer/markdown.py",
+        '{"html": False, "linkify": True}',
+        '{"html": True, "linkify": True}',
+        "tests/viewer/test_markdown.py::test_nothing_in_a_text_can_run",
+    ),
+    Mutant(
+        "streams tell everybody of everything",
+        "resources_app/subscriptions.py",
+        'return set(Change.objects.visible_to(user).filter(pk__in=changes).values_list("pk", flat=True))',
+        "return set(changes)",
+        "tests/mcp/test_events.py::test_what_somebody_may_not_see_they_are_not_told_of",
+    ),
+    Mutant(
+        "a page opens without a role",
+        "backlog_site/viewer/shell.py",
+        "        if not may_read(request.user):\n",
+        "        if request.user.is_anonymous:\n",
+        "tests/security/test_pages.py::test_without_a_role_a_session_shows_nothing",
+    ),
 ]
 
 
@@ -153,18 +225,26 @@ def main(wanted: list[str]) -> int:
 
 
 def is_caught(copy: Path, mutant: Mutant) -> bool:
-    file = copy / mutant.file
-    sound = file.read_text()
-    if sound.count(mutant.code) != 1:
-        raise SystemExit(f"{mutant.name}: its place in {mutant.file} is gone; bring it up to date.")
-    file.write_text(sound.replace(mutant.code, mutant.bug))
+    sound = {file: (copy / file).read_text() for file, _, _ in mutant.edits}
     try:
+        for file, code, bug in mutant.edits:
+            plant(copy / file, code, bug, mutant)
         command = [sys.executable, "-m", "pytest", "-x", mutant.suite]
         run = subprocess.run(command, cwd=copy, capture_output=True, text=True)
     finally:
-        file.write_text(sound)
+        for file, text in sound.items():
+            (copy / file).write_text(text)
     # 1: tests failed; anything else is an accident, not a catch.
+    if run.returncode != 1:
+        print(run.stdout[-2000:], run.stderr[-2000:])
     return run.returncode == 1
+
+
+def plant(file: Path, code: str, bug: str, mutant: Mutant) -> None:
+    text = file.read_text()
+    if text.count(code) != 1:
+        raise SystemExit(f"{mutant.name}: its place in {file.name} is gone; bring it up to date.")
+    file.write_text(text.replace(code, bug))
 
 
 if __name__ == "__main__":

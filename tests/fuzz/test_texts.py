@@ -1,0 +1,26 @@
+"""Texts that are nothing but one piece of markdown over and over, as long as are rendered at all: no second takes long."""
+
+import pytest
+
+from backlog_site.viewer.markdown import MAX_TEXT, render
+from tests.fuzz import cases
+
+LENGTH = 2000 if cases.IS_SEEDED else MAX_TEXT
+PIECES = [
+    *("[", "![", "[](", "[a](", "[a]: x\n", "[^a]", "![a](mcp://backlog/x)", "(", "<", '<a href="', "<http://a", "&", "&amp;"),
+    *("*", "*_", "**a ", "a**b", "~~a", "`", "``a`", "\\*", "#", "> ", ">", "- ", "- a\n", "- [ ] a\n", "1. ", "| a ", "|-"),
+    *("http://a", "http://a.b ", "*http://a", "x.com ", "www.", "a@", "a@b.c ", "//a", "mailto:a@b.c", "file:///a.", "a.b"),
+    *("mcp://", "mcp://a(", "mcp://...", "`mcp://a`", "TASK-0001", "TASK-0001 ", "```\n", "```mermaid\n", "\n", "\t", "    a\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_a_text_of_one_piece_is_rendered_in_time(piece: str) -> None:
+    text = piece * (LENGTH // len(piece))
+    assert isinstance(cases.in_time(lambda: render(text, may_tick=True)), str)
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_a_text_of_one_piece_within_itself_is_rendered_in_time(piece: str) -> None:
+    lines = "".join(" " * (2 * depth) + piece.strip("\n") + "\n" for depth in range(LENGTH // 400))
+    assert isinstance(cases.in_time(lambda: render(lines)), str)
