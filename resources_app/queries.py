@@ -95,8 +95,11 @@ def select(rows: Rows, query: CollectionQuery) -> Rows:
     return rows
 
 
-def fetch_page(rows: Rows, query: CollectionQuery, *, of_everything: bool = False) -> Page:
-    """`of_everything`: the rows are all live ones that somebody may see, whose number is known without counting."""
+def fetch_page(rows: Rows, query: CollectionQuery, *, limited: Rows | None = None) -> Page:
+    """`limited`: given when the rows are all live ones that somebody may see; those of them that not everybody sees.
+
+    Then the number of the others is known without counting.
+    """
     matching = select(rows, query)
     ordered = _order(matching, query)
     if query.cursor:
@@ -104,8 +107,8 @@ def fetch_page(rows: Rows, query: CollectionQuery, *, of_everything: bool = Fals
     found = list(ordered.select_related("assignee")[query.offset : query.offset + query.limit + 1])
     page = found[: query.limit]
     more = len(found) > query.limit
-    tallied = of_everything and _is_tallied(query)
-    total = tallies.count(rows, query.conditions) if tallied else matching.count()
+    tallied = limited if _is_tallied(query) else None
+    total = matching.count() if tallied is None else tallies.count(tallied, query.conditions)
     return Page(page, total, _cursor_after(page[-1], query) if more else None)
 
 
@@ -113,13 +116,15 @@ def _is_tallied(query: CollectionQuery) -> bool:
     return not query.ready and not query.search and all(one.name in tallies.NAMES for one in query.conditions)
 
 
-def count_groups(rows: Rows, query: CollectionQuery, *, of_everything: bool = False) -> dict[str, int]:
+def count_groups(rows: Rows, query: CollectionQuery, *, limited: Rows | None = None) -> dict[str, int]:
     """`aggregate=count`, by a field or in all; every status and priority is named, also with zero."""
-    tallied = of_everything and _is_tallied(query)
+    tallied = limited if _is_tallied(query) else None
     if not query.group_by:
-        return {"count": tallies.count(rows, query.conditions) if tallied else select(rows, query).count()}
+        return {"count": select(rows, query).count() if tallied is None else tallies.count(tallied, query.conditions)}
     if query.group_by in tallies.NAMES:
-        by_value = tallies.count_by(query.group_by, rows, query.conditions) if tallied else _counted(rows, query)
+        by_value = (
+            _counted(rows, query) if tallied is None else tallies.count_by(query.group_by, tallied, query.conditions)
+        )
         names: Any = Status if query.group_by == "status" else Priority
         return {choice.label: by_value.get(choice.value, 0) for choice in names}
     counted = _counted(rows, query)

@@ -40,18 +40,21 @@ def move(before: Place | None, after: Place | None) -> None:
         jobs.enqueue("compact_tallies", {}, key="compact_tallies")
 
 
-def count(rows: QuerySet[Any], conditions: Sequence[Condition]) -> int:
-    """The number of `rows`: live tasks or epics that somebody may see, under conditions on NAMES alone."""
-    return sum(count_by("status", rows, conditions).values())
+def count(limited: QuerySet[Any], conditions: Sequence[Condition]) -> int:
+    """The live tasks or epics that somebody may see, under conditions on NAMES alone.
+
+    `limited` are those of them that not everybody sees: only these are counted as rows.
+    """
+    return sum(count_by("status", limited, conditions).values())
 
 
-def count_by(column: str, rows: QuerySet[Any], conditions: Sequence[Condition]) -> dict[int, int]:
-    if rows.query.is_empty():
+def count_by(column: str, limited: QuerySet[Any], conditions: Sequence[Condition]) -> dict[int, int]:
+    if limited.query.is_empty():
         return {}
-    tallied = filter_rows(Tally.objects.filter(kind=rows.model.KIND), conditions)
+    tallied = filter_rows(Tally.objects.filter(kind=limited.model.KIND), conditions)
     counts = Counter(dict(tallied.values_list(column).annotate(sum=Sum("step")).order_by(column)))
-    restricted = filter_rows(rows.filter(restricted=True), conditions)
-    counts.update(dict(restricted.values_list(column).annotate(count=Count("pk")).order_by(column)))
+    rows = filter_rows(limited, conditions)
+    counts.update(dict(rows.values_list(column).annotate(count=Count("pk")).order_by(column)))
     return counts
 
 

@@ -13,13 +13,17 @@ from resources_app.targets import Target, field_target, item_target, visible_thi
 
 
 def read_tasks(request: ReadRequest) -> Reading:
-    rows = Task.objects.visible_to(request.actor.user).live()
-    return computed(request, query_items(Task, rows, request.uri.query, of_everything=True), subscribable=True)
+    return _read_all(request, Task)
 
 
 def read_epics(request: ReadRequest) -> Reading:
-    rows = Epic.objects.visible_to(request.actor.user).live()
-    return computed(request, query_items(Epic, rows, request.uri.query, of_everything=True), subscribable=True)
+    return _read_all(request, Epic)
+
+
+def _read_all(request: ReadRequest, model: type[Task] | type[Epic]) -> Reading:
+    live, user = model.objects.live(), request.actor.user
+    contents = query_items(model, live.visible_to(user), request.uri.query, limited=live.limited_to_groups_of(user))
+    return computed(request, contents, subscribable=True)
 
 
 def read_epic_tasks(request: ReadRequest) -> Reading:
@@ -37,13 +41,13 @@ def read_archive(request: ReadRequest) -> Reading:
 
 
 def query_items(
-    model: type[Task] | type[Epic], rows: Rows, pairs: Any, *, of_everything: bool = False
+    model: type[Task] | type[Epic], rows: Rows, pairs: Any, *, limited: Rows | None = None
 ) -> dict[str, Any]:
     """A page of items, or the counts of an aggregate."""
     query = parse_query(model, pairs)
     if query.aggregate:
-        return dict(count_groups(rows, query, of_everything=of_everything))
-    page = fetch_page(rows, query, of_everything=of_everything)
+        return dict(count_groups(rows, query, limited=limited))
+    page = fetch_page(rows, query, limited=limited)
     return {"results": [item_json(row) for row in page.rows], "total": page.total, "next_cursor": page.next_cursor}
 
 
