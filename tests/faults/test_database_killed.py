@@ -28,7 +28,7 @@ from tests.mcp.site import Site
 
 pytestmark = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no server that could be killed")
 
-WRITERS, BATCH = 3, 20
+WRITERS, BATCH = 3, 5
 KILLS = 3
 
 
@@ -60,7 +60,7 @@ def test_a_killed_database_comes_back_with_all_that_was_acknowledged(
     with ExitStack() as stack:
         stack.enter_context(running_valkey(redis_url, redis_home))
         server = stack.enter_context(running_postgres(postgres_url, postgres_home))
-        site, http, first = stack.enter_context(served(redis_url, DATABASE_URL=postgres_url))
+        site, http, first = stack.enter_context(served(redis_url, DATABASE_URL=postgres_url, BACKLOG_LOCK_SECONDS="30"))
         second = f"mcp://backlog/tasks/{site.elsewhere.create(values={'title': 'Beside'}, by='alice')}/description"
         writers = [Writer(str(number), site, token_of(http), [first, second]) for number in range(WRITERS)]
         for writer in writers:

@@ -8,11 +8,12 @@ import threading
 import time
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import httpx
 
 from backlog_site.embedded import free_port
-from tests.faults.surroundings import append_batch, lines, served, token_of
+from tests.faults.surroundings import append_batch, eventually, lines, served, token_of
 from tests.mcp.site import Site
 from tests.other_processes import start
 
@@ -63,7 +64,7 @@ def send(http: httpx.Client, site: Site, uris: list[str], line: str) -> bool:
 
 
 def test_a_web_process_killed_a_hundred_times_leaves_every_batch_whole(redis_url: str) -> None:
-    with served(redis_url) as (site, http, first):
+    with served(redis_url, BACKLOG_LOCK_SECONDS="30") as (site, http, first):
         second = f"mcp://backlog/tasks/{site.elsewhere.create(values={'title': 'Beside'}, by='alice')}/description"
         uris, port = [first, second], free_port()
         mortal = replace(site, url=f"http://127.0.0.1:{port}")
@@ -90,7 +91,7 @@ def survives(web: subprocess.Popen[str], site: Site, token: str, uris: list[str]
         process = next_process(web, http, site)
         sending = Sending(site, token, uris, line)
         sending.start()
-        time.sleep(random.uniform(0, longest))
+        time.sleep(random.uniform(0, 1.5 * longest))
         os.kill(process, signal.SIGKILL)
         sending.join()
     with site.client(token) as http:
@@ -98,6 +99,6 @@ def survives(web: subprocess.Popen[str], site: Site, token: str, uris: list[str]
         parts = {lines(http, site, uri).count(line) for uri in uris}
         assert parts in ({0}, {BATCH // 2}), "half of a batch can be seen"
         assert not sending.is_acknowledged or parts == {BATCH // 2}, "what was acknowledged is lost"
-        assert send(http, site, uris, line)
+        assert eventually(partial(send, http, site, uris, line))
         os.kill(process, signal.SIGKILL)
     return sending.is_acknowledged
