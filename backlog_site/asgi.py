@@ -1,16 +1,17 @@
 """ASGI root: counts requests, owns the lifespan, which Django's own handler refuses; /mcp and the event stream are ASGI,
-the rest is Django."""
+the rest is Django: pages and REST in threads, files in Django's own way."""
 
 import os
 from typing import Any
 
+from django.conf import settings
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backlog_site.settings")
 # A request should rather be told to come back than wait: see docs/decisions/0002-sqlite-settings.md.
 os.environ.setdefault("BACKLOG_LOCK_SECONDS", "5")
 
-_site: Any = get_asgi_application()
+_django: Any = get_asgi_application()
 
 # These need the apps, which the line above has loaded.
 from backlog_site.api.limits import bounded  # noqa: E402
@@ -18,12 +19,15 @@ from backlog_site.gate import guarded  # noqa: E402
 from backlog_site.mcp.bus import bus  # noqa: E402
 from backlog_site.mcp.transport import McpEndpoint  # noqa: E402
 from backlog_site.metrics import measured  # noqa: E402
+from backlog_site.threaded import ThreadedSite  # noqa: E402
 from backlog_site.viewer.events import PATH as EVENTS_PATH  # noqa: E402
 from backlog_site.viewer.events import EventsEndpoint  # noqa: E402
 from resources_app.contents import MAX_BINARY_BYTES  # noqa: E402
 
 # The largest body there is, a file; JSON has a bound of its own in its parser.
-_django = bounded(_site, MAX_BINARY_BYTES)
+_files = bounded(_django, MAX_BINARY_BYTES)
+_site: Any = ThreadedSite()
+_pages = bounded(_site, MAX_BINARY_BYTES)
 _mcp = McpEndpoint()
 _events = EventsEndpoint(bus)
 
@@ -35,8 +39,10 @@ async def _route(scope: Any, receive: Any, send: Any) -> None:
         await _mcp(scope, receive, send)
     elif scope["type"] == "http" and scope["path"] == EVENTS_PATH:
         await _events(scope, receive, send)
+    elif scope["type"] == "http" and scope["path"].startswith(settings.STATIC_URL):
+        await _files(scope, receive, send)
     else:
-        await _django(scope, receive, send)
+        await _pages(scope, receive, send)
 
 
 application = measured(guarded(_route))

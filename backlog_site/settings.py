@@ -104,7 +104,7 @@ MIDDLEWARE = [
     "backlog_site.viewer.policy.ContentSecurityPolicyMiddleware",
     "backlog_site.viewer.compression.PageCompressionMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "servestatic.middleware.ServeStaticMiddleware",
+    "backlog_site.static_files.static_files",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

@@ -20,7 +20,7 @@ from backlog_site.embedded import free_port, spawn, stop, throwaway_postgres, th
 from bench.calls import BenchFailed
 
 ROOT = Path(__file__).resolve().parent.parent
-STARTED_WITHIN = 60.0
+STARTED_WITHIN = 180.0
 Environment = dict[str, str]
 # From a name to the environment of a site that has a database of its own: empty tables, or none with `bare`.
 Surroundings = Callable[..., Environment]

@@ -1,4 +1,4 @@
-"""`python -m bench.serving`: CPU of one request in Django's two handlers and in the site's own, on both databases.
+"""`python -m bench.serving [REQUESTS]`: CPU of one request in Django's two handlers and in the site's own, on both databases.
 
 The handlers are called directly, so that no server is compared with another.
 """
@@ -6,30 +6,24 @@ The handlers are called directly, so that no server is compared with another.
 import json
 import sys
 
-from rich.console import Console
-from rich.table import Table
-
 from bench.servers import fill, manage, surroundings
 
 DATABASES = ("sqlite", "postgres")
 TASKS = 1_000
-REQUESTS = 100
+REQUESTS = 200
 
 
-def main() -> int:
-    table = Table(title="CPU in ms per request", title_justify="left")
-    for heading in ("database", "request", "WSGI", "ASGI", "site"):
-        table.add_column(heading, justify="left" if heading in {"database", "request"} else "right")
+def main(requests: int = REQUESTS) -> int:
+    print(f"{'CPU in ms per request':32}" + "".join(f"{name:>8}" for name in ("WSGI", "ASGI", "site")))
     for database in DATABASES:
         with surroundings(database) as around:
             environment = around(TASKS)
             filled = fill(environment, TASKS)
-            found = json.loads(manage(environment, "bench_serving", filled.token, str(REQUESTS)))
+            found = json.loads(manage(environment, "bench_serving", filled.token, str(requests)))
         for request, by_handler in found.items():
-            table.add_row(database, request, *(f"{cpu:.2f}" for cpu in by_handler.values()))
-    Console().print(table)
+            print(f"{database:10} {request:20} " + "".join(f"{cpu:8.2f}" for cpu in by_handler.values()), flush=True)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*map(int, sys.argv[1:])))

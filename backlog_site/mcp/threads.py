@@ -23,12 +23,16 @@ LOOP_PATIENCE_SECONDS = 10
 _loop: contextvars.ContextVar[asyncio.AbstractEventLoop] = contextvars.ContextVar("mcp_loop")
 
 
-async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Runs with the caller's context variables; a caller that is cancelled leaves, the function goes on to its end."""
-    loop = asyncio.get_running_loop()
-    context = contextvars.copy_context()
-    context.run(_loop.set, loop)
-    return await loop.run_in_executor(_pool, partial(context.run, _call, partial(function, *args, **kwargs)))
+class DatabaseThreads:
+    def __init__(self, count: int, name: str) -> None:
+        self._pool = ThreadPoolExecutor(count, name, initializer=_keep_sqlite_connection)
+
+    async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """With the caller's context variables; a caller that is cancelled leaves, the function goes on to its end."""
+        loop = asyncio.get_running_loop()
+        context = contextvars.copy_context()
+        context.run(_loop.set, loop)
+        return await loop.run_in_executor(self._pool, partial(context.run, _call, partial(function, *args, **kwargs)))
 
 
 def in_loop(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -50,4 +54,4 @@ def _keep_sqlite_connection() -> None:
         connection.settings_dict = {**connection.settings_dict, "CONN_MAX_AGE": SQLITE_CONNECTION_SECONDS}
 
 
-_pool = ThreadPoolExecutor(settings.MCP_DATABASE_THREADS, "mcp-database", initializer=_keep_sqlite_connection)
+in_thread = DatabaseThreads(settings.MCP_DATABASE_THREADS, "mcp-database").run

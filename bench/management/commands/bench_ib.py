@@ -23,7 +23,7 @@ from resources_app.models import IBConnection, IBFolder, IBSyncRun
 
 ACCOUNT = {"email": demo.LARGE_SERVICE, "password": demo.PASSWORD}
 UNPACED_SECONDS = 0.001
-STARTED_WITHIN = 60
+STARTED_WITHIN = 180
 # The fake answers on this many, one after the other.
 PORTS = 4
 

@@ -19,7 +19,7 @@ from django.core.management import BaseCommand
 from django.db import connection
 from django.test import Client
 
-from backlog_site.site_handler import SiteHandler
+from backlog_site.threaded import ThreadedSite
 from bench.calls import BenchFailed
 
 REST = {"bare view": "/floor/5/", "REST get": "/api/v1/tasks/TASK-0005/", "REST list of 20": "/api/v1/tasks/?limit=20"}
@@ -41,7 +41,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, token: str, requests: int, **options: Any) -> None:
         logging.disable(logging.INFO)
         _keep_connection()
-        wsgi, asgi, site, loop = WSGIHandler(), ASGIHandler(), SiteHandler(), asyncio.new_event_loop()
+        wsgi, asgi, site, loop = WSGIHandler(), ASGIHandler(), ThreadedSite(), asyncio.new_event_loop()
         found = {}
         for paths, own in ((REST, {"authorization": f"Bearer {token}"}), (PAGES, {"cookie": _session()})):
             for name, path in paths.items():
