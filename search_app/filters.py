@@ -114,17 +114,18 @@ def _labelled(rows: QuerySet[Document], labels: Sequence[str]) -> QuerySet[Docum
 
 
 def _visible(user: Person, kinds: Sequence[str]) -> Q:
-    """What is limited to groups is asked of the thing itself, through the one place that decides who sees what.
+    """What is limited is asked of the things themselves, through the one place that decides who sees what.
 
     Admins see everything but what IntelligenceBank decides about.
     """
     admin = is_admin(user)
     visible = ~Q(kind__in=IB_KINDS) if admin else Q(restricted=False)
     for kind in kinds:
-        if admin and kind not in IB_KINDS:
-            continue
-        thing = SOURCES[kind].model.objects.visible_to(user).filter(pk=OuterRef("object_id"))
-        visible |= Q(Exists(thing), kind=kind)
+        things = SOURCES[kind].model.objects
+        if kind in IB_KINDS:
+            visible |= Q(Exists(things.visible_to(user).filter(pk=OuterRef("object_id"))), kind=kind)
+        elif not admin:
+            visible |= Q(kind=kind, object_id__in=things.limited_to_groups_of(user).values("pk"))
     return visible
 
 

@@ -1,4 +1,4 @@
-"""The index: a row per searchable thing, and which of its two slots is searched. The texts are in the backend's tables."""
+"""The index: a row per searchable thing, and which of its two slots is searched. The texts are the backend's: see there."""
 
 from django.db import models
 

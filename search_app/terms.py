@@ -53,7 +53,7 @@ def _is_known(slot: str, term: Term, visible: Allowed) -> bool:
     """What very many documents have, somebody who may read at all has seen."""
     if not 0 < term.frequency < LARGE:
         return term.frequency > 0
-    return bool(backend().candidates(slot, Expression((term.clause,)), visible, 1))
+    return backend().count(slot, Expression((term.clause,)), visible) > 0
 
 
 @lru_cache(maxsize=1000)

@@ -52,6 +52,11 @@ class Allowed:
 
     COLUMNS: ClassVar = ("id", "kind", "object_id", "updated_at", "length", "title_key")
 
+    @property
+    def condition(self) -> str:
+        """What alone makes the choice, about the columns of the documents' table."""
+        return self.sql.partition(" WHERE ")[2]
+
 
 class Text(NamedTuple):
     title: str

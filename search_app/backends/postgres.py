@@ -1,38 +1,37 @@
-"""PostgreSQL: a GIN index over a tsvector made of our own tokens. It matches and counts; scores are made above."""
+"""PostgreSQL: a GIN index over a tsvector made of our own tokens, in the documents' rows. It matches and counts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models.expressions import RawSQL
 
-from search_app.backends.base import Allowed, Candidate, Clause, Expression, Order, Text, Token, leaving_out
+from search_app.backends.base import Allowed, Candidate, Clause, Expression, Order, Text, Token
 
-_TABLES = {"a": "search_text_a", "b": "search_text_b"}
-_ORDERS = {"newest": "d.id DESC", "recent": "d.updated_at DESC, d.kind, d.object_id"}
+_TABLE = "search_app_document"
+_ORDERS = {"newest": "id DESC", "recent": "updated_at DESC, kind, object_id"}
 # The number of an advisory lock; any will do that nobody else takes.
 _LOCK = 0x5EA2C4
+# No token has it.
+_IN_TITLE = "^"
+# The planner takes looking into a tsvector for cheap. Most are stored apart: reading each takes ten times longer.
+_BY_INDEX = "SET LOCAL enable_seqscan = {0}; SET LOCAL enable_indexscan = {0}"
 
 
 class PostgresBackend:
     def write(self, slot: str, texts: Mapping[int, Text]) -> None:
-        rows = [(number, text.title, text.body, _vector(text)) for number, text in texts.items()]
+        rows = [(text.title, text.body, _vector(text), number) for number, text in texts.items()]
         with connection.cursor() as cursor:
-            cursor.executemany(
-                f"INSERT INTO {_TABLES[slot]} (document_id, title, body, terms) VALUES (%s, %s, %s, %s::tsvector)"  # noqa: S608
-                " ON CONFLICT (document_id) DO UPDATE"
-                " SET title = EXCLUDED.title, body = EXCLUDED.body, terms = EXCLUDED.terms",
-                rows,
-            )
+            cursor.executemany(f"UPDATE {_TABLE} SET title = %s, body = %s, terms = %s::tsvector WHERE id = %s", rows)  # noqa: S608
 
     def remove(self, slot: str, ids: Sequence[int]) -> None:
-        _execute(f"DELETE FROM {_TABLES[slot]} WHERE document_id = ANY(%s)", [list(ids)])  # noqa: S608
+        """The texts go with the documents."""
 
     def clear(self, slot: str) -> None:
-        _execute(f"TRUNCATE {_TABLES[slot]}")
+        """The texts go with the documents."""
 
     def settle(self, slot: str) -> None:
-        _execute(f"ANALYZE {_TABLES[slot]}, search_app_document")
+        _execute(f"ANALYZE {_TABLE}")
 
     def lock_shared(self) -> None:
         _execute("SELECT pg_advisory_xact_lock_shared(%s)", [_LOCK])
@@ -41,26 +40,23 @@ class PostgresBackend:
         _execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
 
     def count(self, slot: str, expression: Expression, allowed: Allowed | None = None) -> int:
-        if allowed is None:
-            sql = f"SELECT count(*) FROM {_TABLES[slot]} WHERE terms @@ %s::tsquery"  # noqa: S608
-            [[total]] = _select(sql, [_match(expression)])
-        else:
-            source, params = _joined(slot, expression, allowed)
+        source, params = _matches(expression, allowed or _everything(slot))
+        with transaction.atomic():
+            _execute(_BY_INDEX.format("off"))
             [[total]] = _select(f"SELECT count(*) {source}", params)
+            # In a transaction of the caller the settings would outlive this.
+            _execute(_BY_INDEX.format("DEFAULT"))
         return int(total)
 
     def candidates(
         self, slot: str, expression: Expression, allowed: Allowed, limit: int, without: Sequence[int] = ()
     ) -> list[Candidate]:
-        source, params = _joined(slot, expression, allowed)
-        return _candidates(f"{source} {leaving_out(without)} ORDER BY d.id DESC LIMIT %s", [*params, *without, limit])
+        source, params = _matches(expression, allowed)
+        return _candidates(f"{source} AND id <> ALL(%s) ORDER BY id DESC LIMIT %s", [*params, list(without), limit])
 
     def among(self, slot: str, ids: Sequence[int], allowed: Allowed) -> list[Candidate]:
-        chosen = ", ".join(["%s"] * len(ids))
-        source = (
-            f"FROM {_TABLES[slot]} f JOIN ({allowed.sql}) d ON d.id = f.document_id WHERE f.document_id IN ({chosen})"
-        )
-        return _candidates(source, [*allowed.params, *ids])
+        source = f"FROM {_TABLE} WHERE {allowed.condition} AND id = ANY(%s)"
+        return _candidates(source, [*allowed.params, list(ids)])
 
     def page(
         self,
@@ -73,17 +69,22 @@ class PostgresBackend:
         limit: int,
         without: Sequence[int] = (),
     ) -> list[int]:
-        source, params = _joined(slot, expression, allowed)
-        sql = f"SELECT d.id {source} {leaving_out(without)} ORDER BY {_ORDERS[order]} LIMIT %s OFFSET %s"
-        return [number for (number,) in _select(sql, [*params, *without, limit, offset])]
+        source, params = _matches(expression, allowed)
+        sql = f"SELECT id {source} AND id <> ALL(%s) ORDER BY {_ORDERS[order]} LIMIT %s OFFSET %s"
+        return [number for (number,) in _select(sql, [*params, list(without), limit, offset])]
 
     def matching(self, slot: str, expression: Expression) -> Any:
-        sql = f"SELECT document_id FROM {_TABLES[slot]} WHERE terms @@ %s::tsquery"  # noqa: S608
-        return RawSQL(sql, [_match(expression)])  # noqa: S611
+        source, params = _matches(expression, _everything(slot))
+        return RawSQL(f"SELECT id {source}", params)  # noqa: S611
 
 
-def _joined(slot: str, expression: Expression, allowed: Allowed) -> tuple[str, list[Any]]:
-    source = f"FROM {_TABLES[slot]} f JOIN ({allowed.sql}) d ON d.id = f.document_id WHERE f.terms @@ %s::tsquery"
+def _everything(slot: str) -> Allowed:
+    return Allowed(f"SELECT id FROM {_TABLE} WHERE slot = %s", (slot,))  # noqa: S608
+
+
+def _matches(expression: Expression, allowed: Allowed) -> tuple[str, list[Any]]:
+    """The words are in the rows that `allowed` is about: the match is one more condition."""
+    source = f"FROM {_TABLE} WHERE {allowed.condition} AND terms @@ %s::tsquery"
     return source, [*allowed.params, _match(expression)]
 
 
@@ -98,18 +99,17 @@ def _clause(clause: Clause, in_title: bool) -> str:
 
 
 def _token(token: Token, in_title: bool) -> str:
-    marks = ("*" if token.is_prefix else "") + ("A" if in_title or token.in_title else "")
-    return _quoted(token.text) + (f":{marks}" if marks else "")
+    marked = _IN_TITLE + token.text if in_title or token.in_title else token.text
+    return _quoted(marked) + (":*" if token.is_prefix else "")
 
 
 def _vector(text: Text) -> str:
-    """Which tokens there are, those of the title marked A. How often each occurs is counted in the text itself.
+    """Which tokens there are, and once more, marked, those of the title. How often each occurs is counted in the text itself.
 
-    Each has a place: PostgreSQL takes one without for a match of every mark.
+    PostgreSQL's own marks are not in its index: each match would be read again to see where the word stands.
     """
-    title, body = set(text.title.split()), set(text.body.split())
-    lexemes = [f"{_quoted(token)}:1A" for token in title]
-    return " ".join(lexemes + [f"{_quoted(token)}:1" for token in body - title])
+    title = set(text.title.split())
+    return " ".join(map(_quoted, {*title, *text.body.split(), *(_IN_TITLE + token for token in title)}))
 
 
 def _quoted(token: str) -> str:
@@ -117,7 +117,7 @@ def _quoted(token: str) -> str:
 
 
 def _candidates(source: str, params: Sequence[Any]) -> list[Candidate]:
-    columns = "d.id, d.kind, d.object_id, d.updated_at, d.length, d.title_key, f.title, f.body"
+    columns = ", ".join((*Allowed.COLUMNS, "title", "body"))
     return [Candidate._make(row) for row in _select(f"SELECT {columns} {source}", params)]
 
 
