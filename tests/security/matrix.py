@@ -20,9 +20,16 @@ BATCH = "00000000-0000-0000-0000-000000000001"
 
 # What each group of callers gets: done, nothing (they cannot see it), refused (403 or 404, and nothing happened),
 # unknown (401: say who you are).
+AUTHOR = ("contributor_session", "contributor_token", "contributor_oauth")
 POLICIES: dict[str, dict[str, tuple[str, ...]]] = {
     "read": {"unknown": STRANGERS, "nothing": NOBODY, "done": (*READERS, *WRITERS, *ADMINS)},
     "write": {"unknown": STRANGERS, "refused": (*NOBODY, *READERS), "done": (*WRITERS, *ADMINS)},
+    # What one of the contributors said: an admin whose token only writes is a writer like any other.
+    "author": {
+        "unknown": STRANGERS,
+        "refused": (*NOBODY, *READERS, *set(WRITERS) - set(AUTHOR)),
+        "done": (*AUTHOR, *ADMINS),
+    },
     "administer": {"unknown": STRANGERS, "refused": (*NOBODY, *READERS, *WRITERS), "done": ADMINS},
     "entitled": {"unknown": STRANGERS, "nothing": (*NOBODY, *READERS, *WRITERS, *ADMINS)},
     "signed_in": {"unknown": STRANGERS, "done": (*NOBODY, *READERS, *WRITERS, *ADMINS)},

@@ -1,48 +1,19 @@
-"""`make lighthouse`: the accessibility score of the pages people use most, wide and narrow. It must be 100."""
+"""`make lighthouse`: accessibility must be 100 on every page."""
 
-import json
-import subprocess
+import os
 import sys
 import tempfile
-from collections.abc import Iterator
-from pathlib import Path
-from urllib.parse import urlsplit
 
-from playwright.sync_api import sync_playwright
-
-from backlog_site.embedded import free_port, throwaway_valkey
-from tests.browser.chromium import find
-from tests.browser.conftest import Filled, filled_site, sign_in
-from tests.browser.filling import LIBRARY
-from tests.npm import node_modules
-
-HERE = Path(__file__).resolve().parent
-PATHS = ("/board/", "/list/", "/t/TASK-0002/", "/insights/", "/connect/")
-PERFECT = 100
+import django
 
 
 def main() -> int:
-    modules = node_modules(HERE / "package.json", "backlog-lighthouse")
-    with throwaway_valkey() as redis, filled_site(redis) as site:
-        scores = list(_scores(modules, site))
-    for one in scores:
-        path = urlsplit(one["url"]).path
-        print(f"{one['score']:>3}  {one['size']:<7}  {path}  {', '.join(one['failed'])}")
-    return 0 if all(one["score"] == PERFECT for one in scores) else 1
+    with tempfile.TemporaryDirectory(prefix="backlog-lighthouse-") as folder:
+        os.environ |= {"DJANGO_SETTINGS_MODULE": "backlog_site.settings", "BACKLOG_DATA_DIR": folder}
+        django.setup()
+        from tests.browser.lighthouse.scores import print_scores  # needs the models
 
-
-def _scores(modules: Path, site: Filled) -> Iterator[dict]:
-    """Lighthouse opens tabs of a browser that is signed in already: it cannot fill a form."""
-    port, paths = free_port(), (*PATHS, f"/ib/{LIBRARY}/{site.folders['Logos']}/")
-    options = ["--no-sandbox", "--disable-dev-shm-usage", f"--remote-debugging-port={port}"]
-    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as profile:
-        chromium = playwright.chromium
-        context = chromium.launch_persistent_context(profile, executable_path=find(), args=options)
-        sign_in(context.new_page(), site.url, "carol")
-        command = ["node", str(HERE / "score.mjs"), str(modules), str(port), *(site.url + path for path in paths)]
-        told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-        context.close()
-    yield from map(json.loads, told.splitlines())
+        return print_scores()
 
 
 if __name__ == "__main__":
