@@ -16,7 +16,7 @@ def start(actor: Actor, kind: str, again: str = "") -> Job:
     """A kind of work that needs no arguments, or a failed run once more. For admins."""
     if not actor.is_admin:
         raise PermissionDenied("Only admins start background work.", suggestion="Ask an administrator.")
-    if again.isdigit():
+    if again.isascii() and again.isdigit() and len(again) < 19:
         return jobs.retry(int(again))
     if kind not in STARTABLE:
         raise ValidationFailed(f"There is no work {kind!r} to start.", field="kind", allowed_values=list(STARTABLE))

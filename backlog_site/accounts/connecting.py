@@ -9,9 +9,10 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from backlog_site.viewer.shell import page, person_of, show
+from backlog_site.viewer.shell import page, person_of, show, whole_number
 from resources_app import oauth_grants, tokens
 from resources_app.access import is_admin, may_write
+from resources_app.errors import ValidationFailed
 
 NAME = "backlog"
 VARIABLE = "BACKLOG_TOKEN"
@@ -23,9 +24,10 @@ def connect(request: HttpRequest) -> HttpResponse:
     user = person_of(request)
     made: dict[str, Any] = {}
     if request.method == "POST":
-        days = request.POST.get("days", "")
-        name, scope = request.POST.get("name", ""), request.POST.get("scope", "")
-        token, secret = tokens.create(user, name, scope, int(days) if days.isdigit() else None)
+        name, scope, days = (request.POST.get(part, "") for part in ("name", "scope", "days"))
+        if days not in EXPIRIES:
+            raise ValidationFailed("A token ends after one of these.", field="days", allowed_values=list(EXPIRIES))
+        token, secret = tokens.create(user, name, scope, whole_number(days))
         made = {"token": token, "secret": secret}
     url = f"{settings.PUBLIC_URL}/mcp"
     scopes = ["read", *(["write"] if may_write(user) else []), *(["admin"] if is_admin(user) else [])]
@@ -55,16 +57,14 @@ def check(request: HttpRequest) -> HttpResponse:
 
 @page("POST")
 def revoke(request: HttpRequest) -> HttpResponse:
-    number = request.POST.get("token", "")
-    tokens.revoke_own(person_of(request), int(number) if number.isdigit() else 0)
+    tokens.revoke_own(person_of(request), whole_number(request.POST.get("token", "")) or 0)
     return redirect("accounts:connect")
 
 
 @page("POST")
 def end_access(request: HttpRequest) -> HttpResponse:
     """Of a client that was let in through the consent page."""
-    number = request.POST.get("client", "")
-    oauth_grants.end_own(person_of(request), int(number) if number.isdigit() and len(number) < 19 else 0)
+    oauth_grants.end_own(person_of(request), whole_number(request.POST.get("client", "")) or 0)
     return redirect("accounts:connect")
 
 

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 
 from backlog_site.viewer.markdown import render as markdown
-from backlog_site.viewer.shell import actor_of, is_fragment, page, show, wants_json
+from backlog_site.viewer.shell import actor_of, is_fragment, page, show, wants_json, whole_number
 from resources_app import checklists, converting, writing
 from resources_app.errors import Conflict, ValidationFailed
 from resources_app.fields import FIELDS
@@ -64,8 +64,8 @@ def links(request: HttpRequest, ref: str) -> HttpResponse:
 
 @page()
 def history(request: HttpRequest, ref: str) -> HttpResponse:
-    before = request.GET.get("before", "")
-    found = items.history_page(actor_of(request), ref, int(before) if before.isdigit() else 10**9)
+    before = whole_number(request.GET.get("before", ""))
+    found = items.history_page(actor_of(request), ref, before or 10**9)
     return show(request, "viewer/_history.html", {"history": found, "item": {"id": ref}})
 
 
@@ -118,7 +118,8 @@ def edit_list(request: HttpRequest, ref: str) -> HttpResponse:
         raise ValidationFailed(f"{name!r} is not a list.", field="field", allowed_values=list(LISTS))
     entry: Any = {"url": value, "title": request.POST.get("title", "")} if name == "references" else value.strip()
     appended = {"type": "array_append", "value": entry}
-    operation = {"type": "array_remove", "index": int(index)} if index.isdigit() else appended
+    number = whole_number(index)
+    operation = appended if number is None else {"type": "array_remove", "index": number}
     etag = request.POST.get("etag") if index else None
     writing.write(actor_of(request), build(items.collection_of(ref), ref, name), operation, etag or None)
     return _done(request, ref)
@@ -126,10 +127,10 @@ def edit_list(request: HttpRequest, ref: str) -> HttpResponse:
 
 @page("POST")
 def tick(request: HttpRequest, ref: str) -> HttpResponse:
-    line, label = request.POST.get("line", ""), request.POST.get("label", "")
+    line, label = whole_number(request.POST.get("line", "")), request.POST.get("label", "")
     checked = request.POST.get("checked") == "true"
     uri = build(items.collection_of(ref), ref)
-    checklists.tick(actor_of(request), uri, int(line) if line.isdigit() else -1, label, checked=checked)
+    checklists.tick(actor_of(request), uri, -1 if line is None else line, label, checked=checked)
     return _done(request, ref)
 
 
@@ -155,7 +156,7 @@ def reword(request: HttpRequest, ref: str, number: int) -> HttpResponse:
 @page("POST")
 def restore(request: HttpRequest, ref: str) -> HttpResponse:
     version = request.POST.get("version", "")
-    operation = {"type": "restore", "version": int(version) if version.isdigit() else version}
+    operation = {"type": "restore", "version": whole_number(version) or version}
     writing.write(actor_of(request), build(items.collection_of(ref), ref), operation)
     return _done(request, ref)
 

@@ -5,7 +5,7 @@ import json
 from django.http import HttpRequest, HttpResponse
 
 from backlog_site.viewer import charts
-from backlog_site.viewer.shell import actor_of, is_fragment, page, person_of, show
+from backlog_site.viewer.shell import actor_of, is_fragment, page, person_of, show, whole_number
 from resources_app.errors import ValidationFailed
 from resources_app.pages import activity, desk, insights
 from resources_app.pages.people import team
@@ -26,7 +26,7 @@ def my_desk(request: HttpRequest) -> HttpResponse:
 @page()
 def happened(request: HttpRequest) -> HttpResponse:
     before, source, author = (request.GET.get(name, "") for name in ("before", "source", "author"))
-    found = activity.deeds(request.user, before=int(before) if before.isdigit() else None, source=source, author=author)
+    found = activity.deeds(request.user, before=whole_number(before), source=source, author=author)
     context = {
         "nav": "activity",
         "days": activity.by_day(found.rows),

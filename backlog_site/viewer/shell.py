@@ -104,6 +104,11 @@ def refusal(request: HttpRequest, error: BacklogError) -> HttpResponse:
     return response
 
 
+def whole_number(text: str) -> int | None:
+    """From a form or an address, if a database can hold it. To `isdigit` more is a digit than to `int`."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
 def pairs_of(query: QueryDict, *known: str) -> list[tuple[str, str]]:
     """Those of the parameters that filter, as the collection language has them. A field left empty filters nothing."""
     pairs = [(name, value) for name, values in query.lists() for value in values if name in known and value]

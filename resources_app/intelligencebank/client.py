@@ -252,7 +252,7 @@ def _page(body: Row, listing: Listing) -> Page:
     response = body.get("response")
     rows = response.get("rows") if isinstance(response, dict) else None
     count = response.get("count") if isinstance(response, dict) else None
-    if isinstance(count, str) and count.isdigit():
+    if isinstance(count, str) and count.isascii() and count.isdigit():
         count = int(count)
     if not isinstance(rows, list) or not isinstance(count, int) or isinstance(count, bool) or count < 0:
         raise Unreachable("The answer of IntelligenceBank has another shape than expected.")

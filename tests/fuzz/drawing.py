@@ -93,69 +93,76 @@ class Draw:
 
     def __init__(self, seed: str) -> None:
         self._random = random.Random(seed)
-        self._pick = self._random.choice
+        self.pick = self._random.choice
 
     def address(self) -> str:
-        made = self._pick([self._of_pattern, self._of_pattern, self._of_pattern, self._of_parts])()
-        if self._chance(0.2):
-            made += "?" + "&".join(f"{self._pick(PARAMETERS)}={self._word()}" for _ in range(self._pick([1, 1, 2, 3])))
-        return self._bent(made) if self._chance(0.15) else made
+        made = self.pick([self._of_pattern, self._of_pattern, self._of_pattern, self._of_parts])()
+        if self.chance(0.2):
+            made += "?" + "&".join(f"{self.pick(PARAMETERS)}={self._word()}" for _ in range(self.pick([1, 1, 2, 3])))
+        return self.bent(made) if self.chance(0.15) else made
 
     def write(self) -> dict[str, Any]:
-        uri, fitting = self._pick(TARGETS)
-        if self._chance(0.3):
+        uri, fitting = self.pick(TARGETS)
+        if self.chance(0.3):
             uri = self.address()
-        if self._chance(0.2):
+        if self.chance(0.2):
             fitting = (*ARGUMENTS, "fly")
         return {"uri": uri, "operation": self._operation(fitting), "etag": self._etag()}
 
     def _operation(self, fitting: Sequence[str]) -> Any:
-        if self._chance(0.03):
+        if self.chance(0.03):
             return self.value(3)
-        kind = self._pick(fitting) if self._chance(0.97) else self.value(1)
+        kind = self.pick(fitting) if self.chance(0.97) else self.value(1)
         required, optional = ARGUMENTS.get(kind, ((), ())) if isinstance(kind, str) else ((), ())
-        names = [name for name in (*required, *optional) if self._chance(0.93)]
-        if self._chance(0.05):
-            names.append(self._pick(["x", "old_str", "value", "index", "type", "field"]))
+        names = [name for name in (*required, *optional) if self.chance(0.93)]
+        if self.chance(0.05):
+            names.append(self.pick(["x", "old_str", "value", "index", "type", "field"]))
         return {"type": kind} | {name: self._argument(name) for name in names if name != "type"}
 
     def _etag(self) -> Any:
-        return None if self._chance(0.85) else self._pick(["*", '""', '"x"', 'W/"1"', "x" * 300, 7, [], self._word()])
+        return None if self.chance(0.85) else self.pick(["*", '""', '"x"', 'W/"1"', "x" * 300, 7, [], self._word()])
+
+    def form_value(self) -> str:
+        """As a browser could send it, which has no half characters."""
+        made = self.pick(
+            [self._word, self._text, self.address, lambda: self.pick(["²", "½", "٣", "-1", "9" * 30, *REFS])]
+        )()
+        return made.encode(errors="replace").decode()
 
     def value(self, depth: int) -> Any:
-        if depth and self._chance(0.4):
-            inner = [self.value(depth - 1) for _ in range(self._pick([0, 1, 2, 4]))]
-            return inner if self._chance(0.5) else {self._key(): one for one in inner}
-        return self._pick([None, True, False, self._pick(NUMBERS), self._text(), self._pick(REFS), self._word()])
+        if depth and self.chance(0.4):
+            inner = [self.value(depth - 1) for _ in range(self.pick([0, 1, 2, 4]))]
+            return inner if self.chance(0.5) else {self._key(): one for one in inner}
+        return self.pick([None, True, False, self.pick(NUMBERS), self._text(), self.pick(REFS), self._word()])
 
-    def _chance(self, share: float) -> bool:
+    def chance(self, share: float) -> bool:
         return self._random.random() < share
 
     def _of_pattern(self) -> str:
-        address = self._pick(PATTERNS)
+        address = self.pick(PATTERNS)
         for variable, words in VARIABLES.items():
             while variable in address:
-                address = address.replace(variable, self._pick(words) if self._chance(0.95) else self._text(), 1)
+                address = address.replace(variable, self.pick(words) if self.chance(0.95) else self._text(), 1)
         return address
 
     def _of_parts(self) -> str:
-        scheme = self._pick(["mcp://backlog/", "mcp://backlog/tasks/", "file:///", "auth://", "ib://X/", "MCP://", ""])
+        scheme = self.pick(["mcp://backlog/", "mcp://backlog/tasks/", "file:///", "auth://", "ib://X/", "MCP://", ""])
         words = [*REFS, *FIELD_NAMES, "tasks", "epics", "archive", "resources", "docs", "a.md", "0", *ODD]
-        return scheme + "/".join(self._pick(words) for _ in range(self._pick([0, 1, 2, 3, 5, 45])))
+        return scheme + "/".join(self.pick(words) for _ in range(self.pick([0, 1, 2, 3, 5, 45])))
 
-    def _bent(self, text: str) -> str:
+    def bent(self, text: str, start: str = "") -> str:
         place = self._random.randrange(len(text) + 1)
-        return text[:place] + self._pick([*ODD, ""]) + text[place + self._pick([0, 0, 1, 4]) :]
+        return start + text[:place] + self.pick([*ODD, ""]) + text[place + self.pick([0, 0, 1, 4]) :]
 
     def _argument(self, name: str) -> Any:
-        if self._chance(0.1):
+        if self.chance(0.1):
             return self.value(2)
         if name in ("index", "line", "version"):
-            return self._pick([0, 1, 2, 3, *NUMBERS, "1"])
+            return self.pick([0, 1, 2, 3, *NUMBERS, "1"])
         if name == "field":
-            return self._pick([*FIELD_NAMES, self._text()])
+            return self.pick([*FIELD_NAMES, self._text()])
         if name == "replace_all":
-            return self._chance(0.5)
+            return self.chance(0.5)
         return self._fitting_value() if name == "value" else self._text()
 
     def _fitting_value(self) -> Any:
@@ -172,19 +179,19 @@ class Draw:
             "one",
             self._text(),
         ]
-        if self._chance(0.5):
-            return self._pick(words)
-        if self._chance(0.4):
-            return [self._pick(words) for _ in range(self._pick([0, 1, 2, 5]))]
-        if self._chance(0.5):
-            return {self._pick(FIELD_NAMES): self._pick(words) for _ in range(self._pick([1, 2]))}
-        return self._pick([{"url": "https://x.y", "title": "X"}, [{"url": self._text()}], self.value(3)])
+        if self.chance(0.5):
+            return self.pick(words)
+        if self.chance(0.4):
+            return [self.pick(words) for _ in range(self.pick([0, 1, 2, 5]))]
+        if self.chance(0.5):
+            return {self.pick(FIELD_NAMES): self.pick(words) for _ in range(self.pick([1, 2]))}
+        return self.pick([{"url": "https://x.y", "title": "X"}, [{"url": self._text()}], self.value(3)])
 
     def _key(self) -> str:
-        return self._pick([*FIELD_NAMES, "url", "title", self._text()])
+        return self.pick([*FIELD_NAMES, "url", "title", self._text()])
 
     def _word(self) -> str:
-        return self._pick(WORDS) if self._chance(0.85) else self._text()
+        return self.pick(WORDS) if self.chance(0.85) else self._text()
 
     def _text(self) -> str:
-        return self._pick(LINES) if self._chance(0.6) else self._bent(self._pick(WORDS) + self._pick(ODD))
+        return self.pick(LINES) if self.chance(0.6) else self.bent(self.pick(WORDS) + self.pick(ODD))
