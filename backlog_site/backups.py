@@ -112,6 +112,8 @@ def _migrations() -> list[list[str]]:
 
 def restore(source: Path, progress: Progress, *, replace: bool = False) -> int:
     """All of it or nothing. The search index must be built afterwards."""
+    if not _migrations():
+        raise BackupRefused("This database has no tables yet: run manage.py migrate first.")
     if not replace and any(model.objects.exists() for model in (User, Task, Epic, Resource)):
         raise BackupRefused("This database is not empty. Restore into a new one, or replace what is here: --replace")
     try:

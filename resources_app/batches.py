@@ -9,14 +9,13 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from resources_app import uris
 from resources_app.access import Actor
 from resources_app.errors import BacklogError, ValidationFailed
 from resources_app.fields import clean_text
 from resources_app.models import IdempotencyKey
-from resources_app.targets import Target, target_of
+from resources_app.targets import Target
 from resources_app.write_session import WriteSession
-from resources_app.writing import write_transaction
+from resources_app.writing import write_transaction, written_target
 
 MAX_OPERATIONS = 500
 MAX_KEY = 200
@@ -47,7 +46,8 @@ def once(actor: Actor, key: str | None, body: Any, run: Callable[[], Answer]) ->
     owner = actor.user.pk
     if key is None or owner is None:
         return run()
-    clean_text("idempotency_key", key, MAX_KEY)
+    if not clean_text("idempotency_key", key, MAX_KEY):
+        raise ValidationFailed("idempotency_key must not be empty.", field="idempotency_key", value=key)
     digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
     with write_transaction():
         try:
@@ -83,7 +83,7 @@ def _run(
 ) -> Answer:
     batch = uuid.uuid4()
     with write_transaction():
-        session = WriteSession(actor, batch)
+        session = WriteSession(actor, batch, dry_run=dry_run, atomic=atomic)
         targets = [_target_or_error(entry) for entry in entries]
         session.lock_all(target for target in targets if isinstance(target, Target))
         results = []
@@ -104,7 +104,7 @@ def _run(
 
 def _target_or_error(entry: dict[str, Any]) -> Target | BacklogError:
     try:
-        return target_of(uris.parse(entry.get("uri")))
+        return written_target(entry.get("uri"))
     except BacklogError as error:
         return error
 

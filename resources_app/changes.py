@@ -5,6 +5,7 @@ after id N" would skip a transaction that commits late. The feed is therefore or
 the oldest transaction still running. SQLite has one writer at a time: there the id alone is the order of commits.
 """
 
+import datetime
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -47,6 +48,7 @@ def record(
     fields: list[str],
     operation: dict[str, Any],
     batch: uuid.UUID | None = None,
+    at: datetime.datetime | None = None,
 ) -> Change:
     change = Change(
         txid=_CurrentTransaction() if connection.vendor == "postgresql" else 0,
@@ -66,7 +68,7 @@ def record(
         address=actor.address or None,
         batch=batch,
         request_id=actor.request_id[:MAX_REQUEST_ID],
-        created_at=actor.moment,
+        created_at=at or actor.moment,
     )
     change.save(force_insert=True)
     for listener in _listeners:

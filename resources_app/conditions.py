@@ -18,7 +18,9 @@ OPERATORS = (":", "!=", ">=", "<=", ">", "<", "~")
 MAX_CONDITIONS = 50
 MAX_VALUES = 200
 _LOOKUPS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
-_CLAUSE = re.compile(r'\s*([a-z_]+)\s*(!=|>=|<=|:|>|<|~)\s*(?:"((?:[^"\\]|\\.)*)"|([^,"]*))\s*(?:,|$)', re.DOTALL)
+_CLAUSE = re.compile(
+    r'\s*([a-z_]+)\s*(!=|>=|<=|:|>|<|~)\s*(?:"((?:[^"\\]|\\.)*)"|([^,"]*))\s*(?:,(?!\s*$)|$)', re.DOTALL
+)
 _FLAVOURS = {"equal": (":", "!="), "ordered": (":", "!=", ">", ">=", "<", "<="), "text": (":", "!=", "~")}
 
 
@@ -50,7 +52,7 @@ def parse_filter(text: str, known_parameters: Sequence[str]) -> tuple[Condition,
                 suggestion='Write field, operator, value, joined by commas: status:open,title~"auth".',
                 field="filter",
                 value=text[:500],
-                operators=list(OPERATORS),
+                allowed_values=list(OPERATORS),
             )
         name, operator, quoted, bare = match.groups()
         value = re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL) if quoted is not None else bare.strip()
@@ -70,7 +72,12 @@ def filter_rows(rows: QuerySet[Any], conditions: Sequence[Condition]) -> QuerySe
 def _checked(condition: Condition, known_parameters: Sequence[str]) -> Condition:
     known = [name for name in FILTERS if name in known_parameters]
     if condition.name not in known:
-        raise ValidationFailed(f"filter knows no field {condition.name!r}.", field=condition.name, allowed_values=known)
+        raise ValidationFailed(
+            f"filter knows no field {condition.name!r}.",
+            field=condition.name,
+            value=condition.values[0],
+            allowed_values=known,
+        )
     operators = _FLAVOURS[FILTERS[condition.name].flavour]
     if condition.operator not in operators:
         raise ValidationFailed(

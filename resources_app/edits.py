@@ -37,9 +37,10 @@ class Edit:
         return {name: made for name, made in self.splices.items() if self.changed[name] == after[name]}
 
 
-def allowed_operations(target: Target) -> tuple[str, ...]:
+def allowed_operations(target: Target, *, is_text: bool = True) -> tuple[str, ...]:
+    """`is_text` is for files: of those that are binary, only the facts are edited."""
     if target.field is None:
-        files = TEXT_OPERATIONS if target.kind == Kind.RESOURCE else ()
+        files = TEXT_OPERATIONS if target.kind == Kind.RESOURCE and is_text else ()
         return (*files, *ALLOWED["object"], "restore")
     if target.index is not None:
         return ALLOWED["text"] if target.field.name != "references" else ALLOWED["object"]
@@ -49,7 +50,8 @@ def allowed_operations(target: Target) -> tuple[str, ...]:
 def make_edit(thing: Versioned, target: Target, document: Document, operation: Any) -> Edit:
     if target.field and not target.field.writable:
         raise protected_field(target.kind, target.field.name)
-    kind = check(operation, allowed_operations(target))
+    is_text = target.kind != Kind.RESOURCE or document["content"] is not None
+    kind = check(operation, allowed_operations(target, is_text=is_text))
     if kind == "restore":
         return _restore(thing, target, operation)
     if target.field is None:
@@ -88,8 +90,8 @@ def _writable(thing: Versioned) -> list[Field]:
 
 def _edit_whole(target: Target, document: Document, operation: dict[str, Any]) -> Edit:
     """A task or epic is an object; a file is its text, with its facts beside it."""
-    if target.kind == Kind.RESOURCE and _addresses_text(operation):
-        return _edit_field(FIELDS[Kind.RESOURCE]["content"], _text_of(document), operation)
+    if target.kind == Kind.RESOURCE and _addresses_text(operation) and document["content"] is not None:
+        return _edit_field(FIELDS[Kind.RESOURCE]["content"], document["content"], operation)
     if operation["type"] == "delete_field":
         name = string_argument(operation, "field")
         changed = {name: _empty(target.kind, name)}
@@ -97,19 +99,13 @@ def _edit_whole(target: Target, document: Document, operation: dict[str, Any]) -
         merged = apply_operation(document, operation, "object")
         named = [operation["field"]] if operation["type"] == "set" else list(operation["value"])
         changed = {name: merged[name] for name in named}
-    if target.kind == Kind.RESOURCE and "content" in changed:
-        _text_of(document)
+    if target.kind == Kind.RESOURCE and "content" in changed and document["content"] is None:
+        raise ValidationFailed("This file is binary: upload it again instead of editing its text.", field="content")
     return Edit(operation, changed)
 
 
 def _addresses_text(operation: dict[str, Any]) -> bool:
     return operation["type"] in TEXT_OPERATIONS or (operation["type"] == "set" and "field" not in operation)
-
-
-def _text_of(document: Document) -> str:
-    if document.get("content") is None:
-        raise ValidationFailed("This file is binary: upload it again instead of editing its text.", field="content")
-    return str(document["content"])
 
 
 def _empty(kind: str, name: str) -> Any:
@@ -128,6 +124,7 @@ def _edit_element(declared: Field, index: int, document: Document, operation: di
     entries: list[Any] = document[declared.name]
     if index >= len(entries):
         raise NotFound(f"{declared.name} has {len(entries)} elements; there is no {index}.", field=declared.name)
+    replaced = operation["type"] == "set" and "field" not in operation
     shape: Shape = "object" if isinstance(entries[index], dict) else "text"
-    changed = apply_operation(entries[index], operation, shape)
+    changed = operation["value"] if replaced else apply_operation(entries[index], operation, shape)
     return Edit(operation, {declared.name: [*entries[:index], changed, *entries[index + 1 :]]})

@@ -53,7 +53,10 @@ def clean_text(name: str, value: Any, max_length: int = MAX_TEXT) -> str:
         raise ValidationFailed(f"{name} must not contain NUL or unpaired surrogates.", field=name)
     if len(value) > max_length:
         raise ValidationFailed(
-            f"{name} is {len(value)} characters long, {max_length} at most.", field=name, max_length=max_length
+            f"{name} is {len(value)} characters long, {max_length} at most.",
+            field=name,
+            value=f"{value[:100]}…",
+            max_length=max_length,
         )
     return value
 
@@ -79,10 +82,8 @@ def _optional_line(limit: int) -> Callable[[str, Any], str]:
     return lambda name, value: "" if value is None else clean_text(name, value, limit).strip()
 
 
-def _choice(choices: tuple[str, ...], default: str) -> Callable[[str, Any], str]:
+def _choice(choices: tuple[str, ...]) -> Callable[[str, Any], str]:
     def clean(name: str, value: Any) -> str:
-        if value is None:
-            return default
         if value not in choices:
             raise ValidationFailed(f"Invalid {name} value", field=name, value=value, allowed_values=list(choices))
         return str(value)
@@ -176,8 +177,8 @@ def _protected(name: str, description: str) -> Field:
 _ITEM = (
     Field("title", "text", _PLAIN, _title, "One line that says what is to be done", "", required=True, max_length=200),
     Field("description", "text", _MARKDOWN, _markdown, "The description in markdown", "", max_length=MAX_TEXT),
-    Field("status", "scalar", _PLAIN, _choice(_STATUSES, "open"), "Where the work stands", "open", choices=_STATUSES),
-    Field("priority", "scalar", _PLAIN, _choice(_PRIORITIES, "none"), "How urgent it is", "none", choices=_PRIORITIES),
+    Field("status", "scalar", _PLAIN, _choice(_STATUSES), "Where the work stands", "open", choices=_STATUSES),
+    Field("priority", "scalar", _PLAIN, _choice(_PRIORITIES), "How urgent it is", "none", choices=_PRIORITIES),
     Field("labels", "array", _JSON, _strings(50, MAX_LABELS, unique=True), "Words to filter by", []),
     Field("assignee", "scalar", _PLAIN, _username, "The username of who does it", max_length=150),
     Field("due_date", "scalar", _PLAIN, _date, "The day it is due, as YYYY-MM-DD"),

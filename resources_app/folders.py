@@ -1,6 +1,7 @@
 """Where resources lie: which paths can be used, and the folder rows that follow them."""
 
 from resources_app import uris
+from resources_app.access import Person
 from resources_app.errors import BacklogError, InvalidUri, ValidationFailed
 from resources_app.models import Folder, Resource
 from resources_app.targets import AREAS
@@ -30,6 +31,10 @@ def ancestor_paths(path: str) -> list[str]:
     """resources/a/b.md → resources, resources/a"""
     parts = path.split("/")
     return ["/".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def is_folder(user: Person, path: str) -> bool:
+    return Folder.objects.visible_to(user).filter(path=path).exists()
 
 
 def refuse_clash(path: str, besides: int = 0) -> None:

@@ -1,6 +1,7 @@
 """Revisions: each write as a delta, with whole snapshots now and then. History costs what the edits cost."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from resources_app.errors import NotFound
@@ -70,6 +71,15 @@ def document_at(kind: str, object_id: int, version: int) -> Document:
     for delta in later.values_list("delta", flat=True):
         document = apply_delta(document, delta)
     return document
+
+
+def moment_of(thing: Versioned, version: int) -> datetime:
+    """When a version was written."""
+    written = Change.objects.filter(kind=thing.KIND, object_id=thing.pk, version=version)
+    moment = written.values_list("created_at", flat=True).first()
+    if moment is None:
+        raise NotFound(f"There is no version {version}.", version=version)
+    return moment
 
 
 def _weight(step: Mapping[str, Any]) -> int:

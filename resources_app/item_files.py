@@ -194,7 +194,8 @@ def _take_field(item: ItemFile, facts: dict[str, Any], name: str) -> None:
 def _take_word(item: ItemFile, facts: dict[str, Any], name: str) -> None:
     declared, raw = FIELDS[item.kind][name], facts.pop(name, None)
     try:
-        item.values[name] = declared.clean(name, _NORMAL.get(name, _as_text)(raw))
+        given = _NORMAL.get(name, _as_text)(raw)
+        item.values[name] = declared.empty if given is None else declared.clean(name, given)
     except ValidationFailed as error:
         item.values[name] = declared.empty
         reason = f"It is none of {', '.join(declared.choices)}." if declared.choices else error.message

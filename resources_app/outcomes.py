@@ -1,7 +1,8 @@
 """What a write answers: the new ETag and a diff; what a conflict shows: the diff from the caller's version to now."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from resources_app import history
@@ -15,13 +16,21 @@ from resources_app.models import Resource
 from resources_app.models.base import Versioned
 from resources_app.targets import Target
 from resources_app.text import Splice, splices_between, unified_diff
+from resources_app.vocabulary import Kind
 
 MAX_WARNINGS = 10
 
 
 def outcome_of(
-    thing: Versioned, target: Target, uri: str, before: Document, splices: Mapping[str, list[Splice]]
+    thing: Versioned,
+    target: Target,
+    uri: str,
+    before: Document,
+    splices: Mapping[str, list[Splice]],
+    *,
+    asked: Collection[str],
 ) -> dict[str, Any]:
+    """`asked` are the fields the caller changed; what a file's frontmatter says of it follows its text."""
     after = document_of(thing)
     warnings = warnings_about("\n".join(_added_texts(thing, before, after, splices)))
     version = thing.field_versions.get(target.etag_field, 1) if target.field else thing.version
@@ -31,7 +40,7 @@ def outcome_of(
         "version": thing.version,
         "mime_type": mime_type_of(thing, target),
         "size": size_of(value_at(target, after)),
-        "diff": _diff(thing, target, before, after, splices),
+        "diff": _diff(thing, _text_alone(target, asked), before, after, splices),
         **({"warnings": warnings} if warnings else {}),
     }
 
@@ -91,12 +100,30 @@ def _diff(
     thing: Versioned, target: Target, before: Document, after: Document, splices: Mapping[str, list[Splice]]
 ) -> Any:
     declared = FIELDS[thing.KIND]
+    if target.field and target.index is not None:
+        return _element_diff(target.field, target.index, before, after)
     if target.field:
         return _field_diff(target.field, before, after, splices)
     changed = [name for name in declared if name in after and before.get(name) != after[name]]
     if thing.KIND == "resource" and changed == ["content"]:
         return _field_diff(declared["content"], before, after, splices)
     return {name: _field_diff(declared[name], before, after, splices) for name in changed}
+
+
+def _text_alone(target: Target, asked: Collection[str]) -> Target:
+    is_text = target.kind == Kind.RESOURCE and set(asked) == {"content"}
+    return replace(target, field=FIELDS[Kind.RESOURCE]["content"]) if is_text else target
+
+
+def _element_diff(field: Field, index: int, before: Document, after: Document) -> Any:
+    old, new = (_element(document.get(field.name), index) for document in (before, after))
+    if not isinstance(old, str) or not isinstance(new, str):
+        return {"before": old, "after": new}
+    return unified_diff(old, splices_between(old, new), f"{field.name}/{index}")
+
+
+def _element(entries: Any, index: int) -> Any:
+    return entries[index] if isinstance(entries, list) and index < len(entries) else None
 
 
 def _field_diff(field: Field, before: Document, after: Document, splices: Mapping[str, list[Splice]]) -> Any:

@@ -71,6 +71,7 @@ def parse_query(model: type[Item], pairs: Pairs) -> CollectionQuery:
     """Everything is known or refused; what is refused is answered with what is known."""
     known = parameters_for(model)
     query = CollectionQuery(given=frozenset(name for name, _ in pairs))
+    _refuse_repeated([name for name, _ in pairs])
     for name, value in pairs:
         if name not in known:
             raise ValidationFailed(f"Unknown parameter {name!r}.", field=name, value=value, allowed_values=known)
@@ -83,6 +84,12 @@ def parse_query(model: type[Item], pairs: Pairs) -> CollectionQuery:
         else:
             query = replace(query, **_SETTINGS[name](name, value))
     return _check_together(query, model)
+
+
+def _refuse_repeated(names: list[str]) -> None:
+    """Filters add up; of a limit or a sort given twice, one would be ignored."""
+    if repeated := [name for name in _SETTINGS if names.count(name) > 1]:
+        raise ValidationFailed(f"{repeated[0]} can be given once.", field=repeated[0])
 
 
 def select(rows: Rows, query: CollectionQuery) -> Rows:
@@ -153,22 +160,22 @@ def whole_number(name: str, value: str, least: int, most: int) -> int:
     return int(value)
 
 
-def _one_of(name: str, value: str, allowed: Sequence[str]) -> str:
+def one_of(name: str, value: str, allowed: Sequence[str]) -> str:
     if value not in allowed:
         raise ValidationFailed(f"{name} cannot be {value!r}.", field=name, value=value, allowed_values=list(allowed))
     return value
 
 
 _SETTINGS: dict[str, Any] = {
-    "ready": lambda name, value: {"ready": _one_of(name, value, ("true", "false")) == "true"},
+    "ready": lambda name, value: {"ready": one_of(name, value, ("true", "false")) == "true"},
     "search": lambda name, value: {"search": value.strip()},
     "limit": lambda name, value: {"limit": whole_number(name, value, 1, MAX_LIMIT)},
     "offset": lambda name, value: {"offset": whole_number(name, value, 0, MAX_OFFSET)},
     "cursor": lambda name, value: {"cursor": value},
-    "sort": lambda name, value: {"sort": _one_of(name, value, tuple(SORTS))},
-    "order": lambda name, value: {"descending": _one_of(name, value, ("asc", "desc")) == "desc"},
-    "aggregate": lambda name, value: {"aggregate": bool(_one_of(name, value, ("count",)))},
-    "group_by": lambda name, value: {"group_by": _one_of(name, value, tuple(TASK_GROUPS))},
+    "sort": lambda name, value: {"sort": one_of(name, value, tuple(SORTS))},
+    "order": lambda name, value: {"descending": one_of(name, value, ("asc", "desc")) == "desc"},
+    "aggregate": lambda name, value: {"aggregate": bool(one_of(name, value, ("count",)))},
+    "group_by": lambda name, value: {"group_by": one_of(name, value, tuple(TASK_GROUPS))},
 }
 
 
@@ -176,7 +183,7 @@ def _check_together(query: CollectionQuery, model: type[Item]) -> CollectionQuer
     if query.group_by and not query.aggregate:
         raise ValidationFailed("group_by needs aggregate=count.", field="aggregate", allowed_values=["count"])
     if query.group_by and model is not Task:
-        _one_of("group_by", query.group_by, tuple(GROUPS))
+        one_of("group_by", query.group_by, tuple(GROUPS))
     if query.cursor and "offset" in query.given:
         raise ValidationFailed("Use cursor or offset, not both.", field="offset")
     if "sort" in query.given and "order" not in query.given:

@@ -18,15 +18,15 @@ def read(actor: Actor, uri: str) -> Reading:
         raise NotFound("There is nothing at this URI (or it is not visible to you).", uri=uri)
     if not entry.is_public and not may_read(actor.user):
         raise NotFound("There is nothing at this URI (or it is not visible to you).", uri=uri)
-    _refuse_unknown_parameters(parsed, entry.parameters)
+    _refuse_unknown_parameters(parsed, (*entry.parameters, *(["version"] if entry.versioned else [])))
     if parsed.version and not entry.versioned:
         raise InvalidUri("This URI has no versions.", uri=uri, patterns=REGISTRY.versioned_patterns())
     return entry.reader(ReadRequest(actor, parsed, uri, variables))
 
 
 def _refuse_unknown_parameters(parsed: uris.Uri, known: tuple[str, ...]) -> None:
-    unknown = [name for name, _ in parsed.query if name not in known]
-    if unknown:
-        raise ValidationFailed(
-            f"Unknown parameter {unknown[0]!r}.", field=unknown[0], uri=str(parsed), allowed_values=list(known)
-        )
+    for name, value in parsed.query:
+        if name not in known:
+            raise ValidationFailed(
+                f"Unknown parameter {name!r}.", field=name, value=value, uri=str(parsed), allowed_values=list(known)
+            )

@@ -17,14 +17,14 @@ from resources_app.contents import (
 )
 from resources_app.documents import clean_changes, columns_for, uri_of
 from resources_app.edits import Edit
-from resources_app.errors import PermissionDenied, ValidationFailed
+from resources_app.errors import Conflict, PermissionDenied, ValidationFailed
 from resources_app.files import mount_of
 from resources_app.history import Document
 from resources_app.models import Folder, Resource
 from resources_app.models.base import Versioned
 from resources_app.targets import resource_target
 from resources_app.vocabulary import Kind
-from resources_app.write_session import WriteSession, refuse_read_only
+from resources_app.write_session import WriteSession, current_etag, refuse_read_only
 from resources_app.writing import write_transaction
 
 
@@ -56,10 +56,25 @@ def create_resource(
 
 
 def upload(
-    actor: Actor, path: str, content: bytes, *, mime_type: str | None = None, etag: str | None = None
+    actor: Actor,
+    path: str,
+    content: bytes,
+    *,
+    mime_type: str | None = None,
+    etag: str | None = None,
+    only_new: bool = False,
 ) -> tuple[Resource, bool]:
-    """Created, or replaced where there is one already; says whether it is new."""
-    if etag or Resource.objects.visible_to(actor.user).live().filter(path=path).exists():
+    """Created, or replaced where there is one already and `only_new` does not forbid it; says whether it is new."""
+    old = Resource.objects.visible_to(actor.user).live().filter(path=path).first()
+    if old and only_new:
+        raise Conflict(
+            f"There is something at {path} already.",
+            suggestion="Choose another path, or send its ETag with If-Match to replace it.",
+            current_etag=current_etag(old, resource_target(path)),
+            current_version=old.version,
+            diff=None,
+        )
+    if etag or old:
         return replace_content(actor, path, content, etag), False
     return create_resource(actor, path, content, mime_type=mime_type), True
 

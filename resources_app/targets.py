@@ -1,5 +1,6 @@
 """What a writable address points at: a thing, one of its fields, or one element of a field that is a list."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,8 @@ from resources_app.vocabulary import Kind
 
 _PREFIXES = {"tasks": (Kind.TASK, "TASK"), "epics": (Kind.EPIC, "EPIC")}
 AREAS = ("resources", "artifacts")
+# One way to write each: 0, 1, 10, not 00 or 01.
+_INDEX = re.compile(r"0|[1-9][0-9]{0,5}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ def field_target(collection: str, ref: str, name: str, index: str | None = None)
         raise NotFound(f"There is no field {name!r}.", field=name, fields=sorted(FIELDS[item.kind]))
     if index is None:
         return Target(item.kind, item.lookup, field)
-    if field.shape != "array" or not index.isascii() or not index.isdigit() or len(index) > 6:
+    if field.shape != "array" or not _INDEX.fullmatch(index):
         raise NotFound(f"{name} has no element {index!r}.", field=name)
     return Target(item.kind, item.lookup, field, int(index))
 
@@ -65,7 +68,7 @@ def target_of(uri: Uri) -> Target:
     if uri.scheme != "mcp" or uri.authority != uris.SERVER:
         raise _not_writable(uri)
     if uri.query or uri.version:
-        raise _only_read(uri)
+        raise only_read(uri)
     match uri.segments:
         case [("tasks" | "epics") as collection, ref, *part]:
             return _item_part(uri, collection, ref, part)
@@ -82,8 +85,8 @@ def _item_part(uri: Uri, collection: str, ref: str, part: list[str]) -> Target:
     match part:
         case []:
             return item_target(collection, ref)
-        case ["file" | "metadata" | "schema" | "versions" | "comments" | "tasks", *_]:
-            raise _only_read(uri)
+        case ["file" | "metadata" | "schema" | "versions" | "comments" | "tasks", *_] | [_, "versions"]:
+            raise only_read(uri)
         case [name]:
             return field_target(collection, ref, name)
         case [name, index]:
@@ -109,7 +112,7 @@ def _name(target: Target) -> str:
     return model.make_ref(value) if issubclass(model, Item) else str(value)
 
 
-def _only_read(uri: Uri) -> InvalidOperation:
+def only_read(uri: Uri | str) -> InvalidOperation:
     return InvalidOperation(
         "This address can only be read.",
         suggestion="Write to the thing itself or to one of its fields.",
@@ -120,7 +123,7 @@ def _only_read(uri: Uri) -> InvalidOperation:
 
 def _not_writable(uri: Uri) -> InvalidUri:
     return InvalidUri(
-        "This address cannot be written.",
+        "Nothing at this address can be written, and it has no versions.",
         uri=str(uri),
         patterns=[
             "mcp://backlog/tasks/{id}[/{field}[/{index}]]",

@@ -2,47 +2,62 @@
 
 import uuid
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
-from resources_app import changes, history, relations, tallies
+from resources_app import changes, folders, history, relations, tallies, uris
 from resources_app.access import Actor
 from resources_app.contents import derived_columns, facts_following
 from resources_app.documents import MODELS, clean_changes, columns_for, document_of, uri_of
 from resources_app.edits import Edit, make_edit
-from resources_app.errors import Conflict, NotFound, PermissionDenied, ValidationFailed
+from resources_app.errors import Conflict, InvalidOperation, NotFound, PermissionDenied, ValidationFailed
 from resources_app.etags import make_etag, normalise, version_in
 from resources_app.history import Document
 from resources_app.models import Comment, Resource
 from resources_app.models.base import Versioned
 from resources_app.outcomes import describe_change, outcome_of
-from resources_app.targets import Target, fetch
+from resources_app.targets import Target, fetch, only_read
+from resources_app.vocabulary import Kind
 
 
 class WriteSession:
     """Lives inside one database transaction, which its owner opens and closes."""
 
-    def __init__(self, actor: Actor, batch: uuid.UUID | None = None) -> None:
+    def __init__(
+        self, actor: Actor, batch: uuid.UUID | None = None, *, dry_run: bool = False, atomic: bool = False
+    ) -> None:
         if not actor.may_write:
             raise PermissionDenied(
                 "You may read but not write.", suggestion="Ask an admin for the contributor role or a write token."
             )
         self.actor = actor
         self.batch = batch
+        self.dry_run, self.atomic = dry_run, atomic
         self._things: dict[tuple[str, Any], Versioned] = {}
+        self._as_stored: dict[tuple[str, Any], tuple[int, dict[str, int]]] = {}
 
     def lock(self, target: Target) -> Versioned:
         key = (target.kind, target.lookup)
         if key not in self._things:
-            rows = MODELS[target.kind].objects.visible_to(self.actor.user)
-            self._things[key] = fetch(rows.select_for_update(of=("self",), no_key=True), target)
+            self._things[key] = thing = self._fetch_locked(target)
+            self._as_stored.setdefault(key, (thing.version, thing.field_versions))
         return self._things[key]
+
+    def _fetch_locked(self, target: Target) -> Versioned:
+        rows = MODELS[target.kind].objects.visible_to(self.actor.user)
+        try:
+            return fetch(rows.select_for_update(of=("self",), no_key=True), target)
+        except NotFound:
+            if target.kind == Kind.RESOURCE and folders.is_folder(self.actor.user, target.lookup[1]):
+                raise only_read(uris.build_path(target.lookup[1])) from None
+            raise
 
     def lock_all(self, targets: Iterable[Target]) -> None:
         """Always in the same order: two batches over the same rows wait for each other instead of deadlocking."""
         for target in sorted(set(targets), key=lambda target: (target.kind, str(target.lookup[1]))):
             try:
                 self.lock(target)
-            except NotFound:
+            except (NotFound, InvalidOperation):
                 continue  # the operation itself will say so
 
     def apply(self, target: Target, uri: str, operation: Any, etag: Any = None) -> dict[str, Any]:
@@ -53,7 +68,8 @@ class WriteSession:
         self.check_etag(thing, target, etag)
         edit = make_edit(thing, target, document, operation)
         before = self.save(thing, edit, uri=address_of(thing, target), action="update")
-        return outcome_of(thing, target, uri, before, edit.splices_to(document_of(thing)))
+        answer = outcome_of(thing, target, uri, before, edit.splices_to(document_of(thing)), asked=set(edit.changed))
+        return answer | {"etag": self._stored_etag(thing, target)} if self.dry_run else answer
 
     def save(self, thing: Versioned, edit: Edit, *, uri: str, action: str) -> Document:
         """Writes what the edit changed, and nothing when it changed nothing. Returns the document as it was before."""
@@ -74,19 +90,21 @@ class WriteSession:
         snapshot = self._update_row(thing, columns, sorted(changed), delta, after)
         tallies.move(place, tallies.place_of(thing))
         relations.follow(self.actor, thing, changed)
-        self._record(thing, uri, action, sorted(changed), edit.operation, delta, snapshot)
+        self._record(thing, uri, action, sorted(changed), edit.operation, delta, snapshot, thing.updated_at)
         return before
 
     def insert(self, thing: Versioned, document: Document, *, uri: str | None = None, operation: Any = None) -> None:
         """A new row, its side rows, and the first revision, which is whole."""
-        thing.created_at = thing.created_at or self.actor.moment
+        at = None if thing.created_at else self.actor.moment
+        if at:
+            thing.created_at = at
         thing.updated_at = thing.updated_at or thing.created_at
         thing.save(force_insert=True)
         tallies.move(None, tallies.place_of(thing))
         relations.follow(self.actor, thing, {name: value for name, value in document.items() if value})
         whole = document_of(thing)
         fields = [name for name, value in whole.items() if value]
-        self._record(thing, uri or uri_of(thing), "create", fields, operation or {"type": "create"}, {}, whole)
+        self._record(thing, uri or uri_of(thing), "create", fields, operation or {"type": "create"}, {}, whole, at)
 
     def forget(self) -> None:
         """After a rollback to a savepoint the rows in memory may be ahead of the database."""
@@ -99,12 +117,16 @@ class WriteSession:
         if etag is None or normalise(etag) in {current, "*"}:
             return
         known = version_in(etag, thing.ref, target.etag_field)
-        raise Conflict(
-            "The resource was modified since you read it.",
-            current_etag=current,
-            current_version=thing.version,
-            diff=describe_change(thing, target, known, document_of(thing)) if known else None,
-        )
+        diff = describe_change(thing, target, known, document_of(thing)) if known else None
+        if not self.dry_run and not self.atomic:
+            raise _conflict(current, thing.version, diff)
+        stored = self._stored_etag(thing, target)
+        version, _ = self._as_stored[target.kind, target.lookup]
+        raise _conflict(stored, version, diff, within_batch=stored == normalise(etag))
+
+    def _stored_etag(self, thing: Versioned, target: Target) -> str:
+        """The one that holds when this session is taken back: its own versions are then given to what others write."""
+        return _etag(thing.ref, target, *self._as_stored[target.kind, target.lookup])
 
     def _update_row(
         self, thing: Versioned, columns: Document, fields: list[str], delta: history.Delta, after: Document
@@ -136,16 +158,35 @@ class WriteSession:
         operation: Any,
         delta: history.Delta,
         snapshot: Document | None,
+        at: datetime | None,
     ) -> None:
+        """`at` is when the row says it was written; not for a row that brings older times with it."""
         change = changes.record(
-            self.actor, thing, uri=uri, action=action, fields=fields, operation=operation, batch=self.batch
+            self.actor, thing, uri=uri, action=action, fields=fields, operation=operation, batch=self.batch, at=at
         )
         history.write_revision(change, delta, snapshot)
 
 
 def current_etag(thing: Versioned, target: Target) -> str:
-    version = thing.field_versions.get(target.etag_field, 1) if target.field else thing.version
-    return make_etag(thing.ref, version, target.etag_field)
+    return _etag(thing.ref, target, thing.version, thing.field_versions)
+
+
+def _etag(ref: str, target: Target, version: int, field_versions: dict[str, int]) -> str:
+    return make_etag(ref, field_versions.get(target.etag_field, 1) if target.field else version, target.etag_field)
+
+
+def _conflict(etag: str, version: int, diff: Any, *, within_batch: bool = False) -> Conflict:
+    if not within_batch:
+        return Conflict(
+            "The resource was modified since you read it.", current_etag=etag, current_version=version, diff=diff
+        )
+    return Conflict(
+        "An earlier operation of this batch changed the resource.",
+        suggestion="Give the ETag with the first operation on an address alone; the later ones see what it wrote.",
+        current_etag=etag,
+        current_version=version,
+        diff=diff,
+    )
 
 
 def address_of(thing: Versioned, target: Target) -> str:

@@ -14,10 +14,11 @@ from resources_app import changes, folders, tallies, uris
 from resources_app.access import Actor
 from resources_app.documents import clean_changes, columns_for, defaults, uri_of
 from resources_app.edits import Edit
-from resources_app.errors import Conflict, PermissionDenied, Unavailable, ValidationFailed
+from resources_app.errors import Conflict, InvalidUri, PermissionDenied, Unavailable, ValidationFailed
 from resources_app.models import Change, Comment, Epic, Resource, Revision, Sequence, Task
 from resources_app.models.base import Versioned
-from resources_app.targets import Target, target_of
+from resources_app.registry import REGISTRY
+from resources_app.targets import Target, only_read, target_of
 from resources_app.vocabulary import Kind
 from resources_app.write_session import WriteSession, refuse_mirrored, refuse_read_only, refuse_words_of_others
 
@@ -50,6 +51,17 @@ def _refusal(error: OperationalError) -> Unavailable:
     return Unavailable("The database is busy or away; nothing was written.")
 
 
+def written_target(uri: Any) -> Target:
+    """An address that answers to readers alone is a wrong place for a write, not a wrong address."""
+    parsed = uris.parse(uri)
+    try:
+        return target_of(parsed)
+    except InvalidUri:
+        if REGISTRY.match(parsed) is None:
+            raise
+        raise only_read(parsed) from None
+
+
 def create_item(
     actor: Actor,
     kind: str,
@@ -75,7 +87,7 @@ def create_item(
 
 def add_comment(actor: Actor, item_uri: str, body: Any, *, created_at: datetime | None = None) -> Comment:
     cleaned = clean_changes(Kind.COMMENT, {"body": body})
-    target = target_of(uris.parse(item_uri))
+    target = written_target(item_uri)
     if target.kind not in (Kind.TASK, Kind.EPIC) or target.field:
         raise ValidationFailed("Comments belong to a task or an epic.", field="uri", value=item_uri)
     with write_transaction():
@@ -91,9 +103,9 @@ def add_comment(actor: Actor, item_uri: str, body: Any, *, created_at: datetime 
 
 
 def write(actor: Actor, uri: str, operation: Any, etag: str | None = None, *, dry_run: bool = False) -> dict[str, Any]:
-    target = target_of(uris.parse(uri))
+    target = written_target(uri)
     with write_transaction():
-        answer = WriteSession(actor).apply(target, uri, operation, etag)
+        answer = WriteSession(actor, dry_run=dry_run).apply(target, uri, operation, etag)
         transaction.set_rollback(dry_run)
     return answer
 
@@ -142,7 +154,7 @@ def _set_archived(actor: Actor, uri: str, at: datetime | None, etag: str | None)
 
 
 def _whole(uri: str) -> Target:
-    target = target_of(uris.parse(uri))
+    target = written_target(uri)
     if target.field and target.kind != Kind.COMMENT:
         raise ValidationFailed("Only whole things can be archived or deleted.", field="uri", value=uri)
     return target

@@ -1,5 +1,6 @@
 """The addresses that search answers: mcp://backlog/context/{id} and ib://{clientid}/search."""
 
+from resources_app.bundles import MAX_TOKENS, MIN_TOKENS
 from resources_app.errors import ValidationFailed
 from resources_app.intelligencebank.browsing import UNTRUSTED, freshness
 from resources_app.intelligencebank.linking import connection_for
@@ -7,15 +8,15 @@ from resources_app.patterns import Entry
 from resources_app.queries import whole_number
 from resources_app.readers.intelligencebank import client_of
 from resources_app.readers.reading import Reading, ReadRequest, computed
-from search_app.context import DEFAULT_TOKENS, build_context
+from search_app.context import DEFAULT_TOKENS, MAX_DEPTH, build_context
 from search_app.search import search_unified
 
 MAX_IB_QUERY = 256
 
 
 def read_context(request: ReadRequest) -> Reading:
-    tokens = whole_number("max_tokens", request.parameter("max_tokens", str(DEFAULT_TOKENS)), 1, 10**6)
-    depth = whole_number("depth", request.parameter("depth", "1"), 1, 9)
+    tokens = whole_number("max_tokens", request.parameter("max_tokens", str(DEFAULT_TOKENS)), MIN_TOKENS, MAX_TOKENS)
+    depth = whole_number("depth", request.parameter("depth", "1"), 1, MAX_DEPTH)
     contents = build_context(request.actor.user, id=request.variables["id"], max_tokens=tokens, depth=depth)
     return computed(request, contents, subscribable=True)
 

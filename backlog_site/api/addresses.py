@@ -81,12 +81,18 @@ def mcp_resource(request: Request) -> Response:
 def write(request: Request) -> Response:
     body = body_of(request, "uri", "operation", "etag", "dry_run", "idempotency_key")
     actor, dry_run = actor_of(request), flag(body, "dry_run", default=False)
-    etag = _text(body, "etag") or if_match(request)
+    etag = body.get("etag")
     answer = batches.once(
         actor,
-        _text(body, "idempotency_key") or idempotency_key(request),
+        _key(request, body),
         body,
-        lambda: writing.write(actor, body.get("uri", ""), body.get("operation"), etag, dry_run=dry_run),
+        lambda: writing.write(
+            actor,
+            body.get("uri", ""),
+            body.get("operation"),
+            if_match(request) if etag is None else etag,
+            dry_run=dry_run,
+        ),
     )
     return with_etag(Response(answer), answer["etag"])
 
@@ -99,7 +105,7 @@ def write_batch(request: Request) -> Response:
         actor_of(request),
         body.get("operations"),
         atomic=flag(body, "atomic", default=True),
-        idempotency_key=_text(body, "idempotency_key") or idempotency_key(request),
+        idempotency_key=_key(request, body),
         dry_run=flag(body, "dry_run", default=False),
     )
     return Response(answer)
@@ -129,6 +135,6 @@ def changes(request: Request) -> Response:
     return read_response(request, "changes")
 
 
-def _text(body: dict[str, Any], name: str) -> str | None:
-    value = body.get(name)
-    return None if value is None else str(value)
+def _key(request: Request, body: dict[str, Any]) -> Any:
+    key = body.get("idempotency_key")
+    return idempotency_key(request) if key is None else key

@@ -19,7 +19,7 @@ from rest_framework.views import APIView
 
 from backlog_site.api.actors import actor_of
 from backlog_site.api.parsers import BoundedJSONParser
-from backlog_site.api.responses import body_of, if_match, reading_response, with_etag
+from backlog_site.api.responses import body_of, if_match, must_be_new, reading_response, text_of, with_etag
 from resources_app import storing, writing
 from resources_app.contents import MAX_BINARY_BYTES, too_large
 from resources_app.errors import ValidationFailed
@@ -67,7 +67,7 @@ class FileTreeView(APIView):
     @extend_schema(request={"application/json": _OBJECT}, responses={201: OpenApiResponse(_OBJECT)})
     def post(self, request: Request) -> Response:
         body = body_of(request, "path", "content", "encoding", "mime_type", *_FACTS)
-        path = f"{self.area}/{_text(body, 'path')}"
+        path = _path(self.area, body)
         given = {name: body[name] for name in ("mime_type", *_FACTS) if name in body}
         resource = storing.create_resource(actor_of(request), path, _content(body), **given)
         response = with_etag(Response(resource_json(resource), status=201), resource_json(resource)["etag"])
@@ -94,7 +94,9 @@ class FileView(APIView):
         actor, full = actor_of(request), f"{self.area}/{path.strip('/')}"
         mime_type = (request.content_type or "").partition(";")[0].strip() or None
         content = body_of(request, "content")["content"]
-        resource, is_new = storing.upload(actor, full, content, mime_type=mime_type, etag=if_match(request))
+        resource, is_new = storing.upload(
+            actor, full, content, mime_type=mime_type, etag=if_match(request), only_new=must_be_new(request)
+        )
         shown = resource_json(resource)
         return with_etag(Response(shown, status=201 if is_new else 200), shown["etag"])
 
@@ -104,7 +106,7 @@ class FileView(APIView):
         body = dict(body_of(request, "path", *_FACTS))
         actor, full, etag = actor_of(request), f"{self.area}/{path.strip('/')}", if_match(request)
         if "path" in body:
-            moved = storing.move(actor, full, f"{self.area}/{_text(body, 'path')}", etag)
+            moved = storing.move(actor, full, _path(self.area, body), etag)
             full, etag = moved.path, None
             del body["path"]
         if body:
@@ -153,8 +155,6 @@ def _content(body: dict[str, Any]) -> str | bytes:
         raise ValidationFailed("content is not base64.", field="content") from None
 
 
-def _text(body: dict[str, Any], name: str) -> str:
-    value = body.get(name)
-    if not isinstance(value, str) or not value:
-        raise ValidationFailed(f"{name} must be given as a string.", field=name, value=value)
-    return value
+def _path(area: str, body: dict[str, Any]) -> str:
+    """As answers write it, resources/a.md, or without the tree it is sent to, a.md."""
+    return f"{area}/{text_of(body, 'path').removeprefix(f'{area}/')}"

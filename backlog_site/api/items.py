@@ -10,7 +10,7 @@ from rest_framework.viewsets import ViewSet
 
 from backlog_site.api import schemas
 from backlog_site.api.actors import actor_of
-from backlog_site.api.responses import body_of, idempotency_key, if_match, parameter, read_response, with_etag
+from backlog_site.api.responses import body_of, idempotency_key, if_match, parameter, read_response, text_of, with_etag
 from resources_app import batches, writing
 from resources_app.serializers import comment_json, created_json
 from resources_app.uris import build
@@ -96,7 +96,7 @@ class CommentViewSet(ViewSet):
 
     def create(self, request: Request) -> Response:
         body = body_of(request, "item_id", "body")
-        item = str(body.get("item_id", ""))
+        item = text_of(body, "item_id")
         return _add_comment(request, build("epics" if item.startswith("EPIC") else "tasks", item), body.get("body"))
 
     def partial_update(self, request: Request, pk: str) -> Response:

@@ -36,6 +36,10 @@ def if_match(request: Request) -> str | None:
     return request.headers.get("If-Match")
 
 
+def must_be_new(request: Request) -> bool:
+    return request.headers.get("If-None-Match", "").strip() == "*"
+
+
 def idempotency_key(request: Request) -> str | None:
     return request.headers.get("Idempotency-Key")
 
@@ -57,6 +61,13 @@ def parameter(request: Request, name: str, *others: str, default: str | None = N
     value: str | None = request.query_params.get(name, default)
     if value is None:
         raise ValidationFailed(f"The parameter {name} is needed.", field=name, required=[name])
+    return value
+
+
+def text_of(body: dict[str, Any], name: str) -> str:
+    value = body.get(name)
+    if not isinstance(value, str) or not value:
+        raise ValidationFailed(f"{name} must be given as a string.", field=name, value=value)
     return value
 
 

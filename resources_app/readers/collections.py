@@ -6,7 +6,17 @@ from resources_app import changes
 from resources_app.access import Person
 from resources_app.etags import make_etag
 from resources_app.models import Change, Epic, Task
-from resources_app.queries import DEFAULT_LIMIT, MAX_LIMIT, Rows, count_groups, fetch_page, parse_query, whole_number
+from resources_app.models.base import Versioned
+from resources_app.queries import (
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    Rows,
+    count_groups,
+    fetch_page,
+    one_of,
+    parse_query,
+    whole_number,
+)
 from resources_app.readers.reading import Reading, ReadRequest, computed
 from resources_app.serializers import change_json, item_json, version_json
 from resources_app.targets import Target, field_target, item_target, visible_thing
@@ -27,7 +37,7 @@ def _read_all(request: ReadRequest, model: type[Task] | type[Epic]) -> Reading:
 
 
 def read_epic_tasks(request: ReadRequest) -> Reading:
-    epic = visible_thing(request.actor.user, item_target("epics", request.variables["id"]))
+    epic = request.visible_item(item_target("epics", request.variables["id"]))
     rows = Task.objects.visible_to(request.actor.user).live().in_epic(epic.pk)
     return computed(request, query_items(Task, rows, request.uri.query), subscribable=True)
 
@@ -35,7 +45,8 @@ def read_epic_tasks(request: ReadRequest) -> Reading:
 def read_archive(request: ReadRequest) -> Reading:
     """Archived tasks; `type=epic` shows the epics."""
     pairs = [(name, value) for name, value in request.uri.query if name != "type"]
-    model: type[Task] | type[Epic] = Epic if request.parameter("type") == "epic" else Task
+    kind = one_of("type", request.parameter("type", "task"), ("task", "epic"))
+    model: type[Task] | type[Epic] = Epic if kind == "epic" else Task
     rows = model.objects.visible_to(request.actor.user).archived()
     return computed(request, query_items(model, rows, pairs), subscribable=True)
 
@@ -60,22 +71,25 @@ def read_changes(request: ReadRequest) -> Reading:
 
 
 def read_item_versions(request: ReadRequest) -> Reading:
-    return _versions(request, item_target(request.uri.segments[0], request.variables["id"]))
+    return _versions(request, item_target(request.collection, request.variables["id"]))
 
 
 def read_field_versions(request: ReadRequest) -> Reading:
-    target = field_target(request.uri.segments[0], request.variables["id"], request.variables["field"])
+    target = field_target(request.collection, request.variables["id"], request.variables["field"])
     return _versions(request, target)
 
 
 def _versions(request: ReadRequest, target: Target) -> Reading:
     cursor, limit = request.parameter("cursor"), request.parameter("limit", str(DEFAULT_LIMIT))
-    return computed(request, list_versions(request.actor.user, target, cursor, limit), subscribable=True)
+    return computed(request, _history(request.visible_item(target), target, cursor, limit), subscribable=True)
 
 
 def list_versions(user: Person, target: Target, cursor: str, limit: str) -> dict[str, Any]:
+    return _history(visible_thing(user, target), target, cursor, limit)
+
+
+def _history(thing: Versioned, target: Target, cursor: str, limit: str) -> dict[str, Any]:
     """Newest first; the cursor is the last version shown."""
-    thing = visible_thing(user, target)
     most = whole_number("limit", limit, 1, MAX_LIMIT)
     rows = Change.objects.filter(kind=thing.KIND, object_id=thing.pk).select_related("author").order_by("-version")
     if cursor:

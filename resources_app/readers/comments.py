@@ -22,8 +22,8 @@ def read_comments(request: ReadRequest) -> Reading:
 
 
 def read_item_comments(request: ReadRequest) -> Reading:
-    target = item_target(request.uri.segments[0], request.variables["id"])
-    item = visible_thing(request.actor.user, target)
+    target = item_target(request.collection, request.variables["id"])
+    item = request.visible_item(target)
     rows = Comment.objects.visible_to(request.actor.user).live().filter(**{target.kind: item.pk})
     return computed(request, _page(request, rows), subscribable=True)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from resources_app import files, history
 from resources_app.edits import allowed_operations
-from resources_app.errors import NotFound
+from resources_app.errors import NotFound, ValidationFailed
 from resources_app.etags import make_etag
 from resources_app.models import Folder, Resource
 from resources_app.queries import DEFAULT_LIMIT, MAX_LIMIT, whole_number
@@ -32,6 +32,10 @@ def list_folder(request: ReadRequest, folder: Folder | None) -> dict[str, Any]:
     """Folders first, then files, each by name; the cursor is the last path shown."""
     limit = whole_number("limit", request.parameter("limit", str(DEFAULT_LIMIT)), 1, MAX_LIMIT)
     kind, _, after = request.parameter("cursor", "d:").partition(":")
+    if kind not in {"d", "f"}:
+        raise ValidationFailed(
+            "cursor must be the next_cursor of an answer.", field="cursor", value=request.parameter("cursor")
+        )
     if folder is None:
         return {"results": [], "total": 0, "next_cursor": None}
     folders = Folder.objects.visible_to(request.actor.user).filter(parent=folder)
@@ -64,7 +68,7 @@ def _read_resource(request: ReadRequest, resource: Resource) -> Reading:
         contents=_contents(resource, request.uri.version),
         etag=make_etag(resource.ref, version),
         version=version,
-        operations=allowed_operations(resource_target(resource.path)),
+        operations=allowed_operations(resource_target(resource.path), is_text=resource.content is not None),
         may_write=request.actor.may_write and not resource.root and request.uri.version is None,
     )
 

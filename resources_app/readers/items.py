@@ -1,11 +1,11 @@
 """Tasks and epics: whole, by field, by element, as a file, their schema, their comments."""
 
+from dataclasses import replace
 from typing import Any
 
 from resources_app import history
 from resources_app.documents import document_of
 from resources_app.edits import allowed_operations
-from resources_app.errors import NotFound
 from resources_app.etags import make_etag
 from resources_app.fields import FIELDS, Field
 from resources_app.history import Document
@@ -14,8 +14,8 @@ from resources_app.models import Change, Epic, Task
 from resources_app.models.base import Versioned
 from resources_app.outcomes import mime_type_of, value_at
 from resources_app.readers.reading import Reading, ReadRequest, computed
-from resources_app.serializers import item_json, item_json_at
-from resources_app.targets import Target, field_target, item_target, visible_thing
+from resources_app.serializers import item_json_at
+from resources_app.targets import Target, field_target, item_target
 from resources_app.uris import build
 
 
@@ -28,12 +28,12 @@ def read_item(request: ReadRequest) -> Reading:
 
 
 def read_field(request: ReadRequest) -> Reading:
-    target = field_target(_collection(request), *_names(request))
+    target = field_target(request.collection, *_names(request))
     item = _item(request, target)
+    document, version = _document_as_read(request, item), request.uri.version or item.version
     if target.field and not target.field.writable:
-        return _reading(request, item, target, item_json(item)[target.field.name], item.version)
-    value = value_at(target, _document_as_read(request, item))
-    return _reading(request, item, target, value, request.uri.version or item.version)
+        return _reading(request, item, target, item_json_at(item, document, version)[target.field.name], version)
+    return _reading(request, item, target, value_at(target, document), version)
 
 
 def read_file(request: ReadRequest) -> Reading:
@@ -53,27 +53,21 @@ def read_metadata(request: ReadRequest) -> Reading:
 
 
 def read_schema(request: ReadRequest) -> Reading:
+    """What this caller may do: the same as reading the item and each of its fields says."""
     target = _item_target(request)
     item = _item(request, target)
-    collection = _collection(request)
-    properties = {
-        declared.name: _property(declared, build(collection, item.ref, declared.name))
-        for declared in FIELDS[target.kind].values()
-    }
+    base = build(request.uri.segments[0], item.ref)
+    may_write = request.actor.may_write and not item.archived_at
     schema = {
-        "uri": build(collection, item.ref),
+        "uri": base,
         "type": "object",
-        "operations": list(allowed_operations(target)),
-        "properties": properties,
+        "operations": list(allowed_operations(target)) if may_write else [],
+        "properties": {
+            declared.name: _property(declared, f"{base}/{declared.name}", target, may_write=may_write)
+            for declared in FIELDS[target.kind].values()
+        },
     }
     return computed(request, schema)
-
-
-def _collection(request: ReadRequest) -> str:
-    """archive/EPIC-0001/title reads like epics/EPIC-0001/title."""
-    if request.uri.segments[0] == "archive":
-        return "epics" if request.variables["id"].startswith("EPIC") else "tasks"
-    return request.uri.segments[0]
 
 
 def _names(request: ReadRequest) -> tuple[str, str, str | None]:
@@ -81,14 +75,14 @@ def _names(request: ReadRequest) -> tuple[str, str, str | None]:
 
 
 def _item_target(request: ReadRequest) -> Target:
-    return item_target(_collection(request), request.variables["id"])
+    return item_target(request.collection, request.variables["id"])
 
 
 def _item(request: ReadRequest, target: Target) -> Task | Epic:
-    item = visible_thing(request.actor.user, target)
-    if request.uri.segments[0] == "archive" and not item.archived_at:
-        raise NotFound(f"{item.ref} is not archived.", suggestion=f"Read {build(item.KIND + 's', item.ref)} instead.")
+    item = request.visible_item(target)
     assert isinstance(item, Task | Epic)  # noqa: S101  the target's kind says so
+    if request.uri.version and request.uri.version != item.version:
+        item.updated_at = history.moment_of(item, request.uri.version)
     return item
 
 
@@ -123,12 +117,13 @@ def _etag_version(thing: Versioned, target: Target, version: int) -> int:
     return 1
 
 
-def _property(declared: Field, uri: str) -> dict[str, Any]:
+def _property(declared: Field, uri: str, item: Target, *, may_write: bool) -> dict[str, Any]:
+    operations = allowed_operations(replace(item, field=declared)) if may_write else ()
     described: dict[str, Any] = {
         "uri": uri,
         "type": declared.mime_type,
-        "writable": declared.writable,
-        "operations": list(declared.operations),
+        "writable": bool(operations),
+        "operations": list(operations),
         "description": declared.description,
     }
     if declared.choices:

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from resources_app.access import Actor
+from resources_app.errors import NotFound
+from resources_app.models.base import Versioned
 from resources_app.outcomes import size_of
-from resources_app.uris import Uri
+from resources_app.targets import Target, visible_thing
+from resources_app.uris import Uri, build
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,25 @@ class ReadRequest:
 
     def parameter(self, name: str, default: str = "") -> str:
         return next((value for key, value in self.uri.query if key == name), default)
+
+    @property
+    def collection(self) -> str:
+        """archive/EPIC-0001/title reads like epics/EPIC-0001/title."""
+        if not self._in_archive:
+            return self.uri.segments[0]
+        return "epics" if self.variables["id"].startswith("EPIC") else "tasks"
+
+    def visible_item(self, target: Target) -> Versioned:
+        item = visible_thing(self.actor.user, target)
+        if self._in_archive and not item.archived_at:
+            raise NotFound(
+                f"{item.ref} is not archived.", suggestion=f"Read {build(self.collection, item.ref)} instead."
+            )
+        return item
+
+    @property
+    def _in_archive(self) -> bool:
+        return self.uri.segments[0] == "archive"
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from resources_app import uris
+from resources_app.files import locate
 from resources_app.frontmatter import parse
 from resources_app.readers.reading import Reading
 
@@ -41,4 +42,5 @@ def _path(uri: str) -> str:
     parsed = uris.parse(uri)
     if parsed.scheme != "file":
         return parsed.path
-    return parsed.segments[-1] if parsed.segments else ""
+    place = locate(f"/{parsed.path}")
+    return "/".join(place[1]) if place else parsed.segments[-1]

@@ -25,6 +25,9 @@ class Command(BaseCommand):
         if folder.exists() and not folder.is_dir():
             raise CommandError(f"{folder} is not a folder.")
         actor = admin_actor(user)
-        with progress_bar("Exporting", count_things(actor)) as progress:
-            report = export_tree(actor, folder, prune=prune, progress=progress)
+        try:
+            with progress_bar("Exporting", count_things(actor)) as progress:
+                report = export_tree(actor, folder, prune=prune, progress=progress)
+        except OSError as error:
+            raise CommandError(f"{folder} cannot be written: {error}") from error
         print_report(self, report)
