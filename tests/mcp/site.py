@@ -54,7 +54,7 @@ class Elsewhere:
 
     def close(self) -> None:
         self._process.stdin.close()
-        self._process.wait(10)
+        self._process.wait(START_SECONDS)
 
 
 @dataclass
