@@ -25,6 +25,7 @@ import os, socket, sys
 import uvicorn
 from backlog_site.asgi import application
 
+os.setsid()
 listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
 while sys.stdin.readline():
     if not (child := os.fork()):
@@ -46,17 +47,16 @@ def next_process(web: subprocess.Popen[str], http: httpx.Client, site: Site) -> 
 class Sending(threading.Thread):
     """A batch on its way, whose sender may never hear of it."""
 
-    def __init__(self, site: Site, token: str, uris: list[str], line: str) -> None:
+    def __init__(self, http: httpx.Client, site: Site, uris: list[str], line: str) -> None:
         super().__init__()
-        self.site, self.token, self.uris, self.line = site, token, uris, line
+        self.http, self.site, self.uris, self.line = http, site, uris, line
         self.is_acknowledged = False
 
     def run(self) -> None:
-        with self.site.client(self.token) as http:
-            try:
-                self.is_acknowledged = send(http, self.site, self.uris, self.line)
-            except httpx.TransportError:
-                return
+        try:
+            self.is_acknowledged = send(self.http, self.site, self.uris, self.line)
+        except httpx.TransportError:
+            return
 
 
 def send(http: httpx.Client, site: Site, uris: list[str], line: str) -> bool:
@@ -70,11 +70,10 @@ def test_a_web_process_killed_a_hundred_times_leaves_every_batch_whole(redis_url
         mortal = replace(site, url=f"http://127.0.0.1:{port}")
         web = start(site.environment, WEB, port)
         try:
-            longest = how_long_it_takes(http, site, uris)
-            unheard = sum(not survives(web, mortal, token_of(http), uris, str(n), longest) for n in range(KILLS))
+            sent = kill_again_and_again(web, mortal, token_of(http), uris, how_long_it_takes(http, site, uris))
         finally:
-            web.kill()
-        assert unheard > 0
+            os.killpg(web.pid, signal.SIGKILL)
+        assert not all(sending.is_acknowledged for sending in sent)
         for uri in uris:
             assert Counter(lines(http, site, uri)) == dict.fromkeys(["first", *map(str, range(KILLS))], BATCH // 2)
 
@@ -85,20 +84,29 @@ def how_long_it_takes(http: httpx.Client, site: Site, uris: list[str]) -> float:
     return time.monotonic() - started
 
 
-def survives(web: subprocess.Popen[str], site: Site, token: str, uris: list[str], line: str, longest: float) -> bool:
-    """Whether the sender heard that the batch is there. If not, it asks again under the same key."""
-    with site.client(token) as http:
-        process = next_process(web, http, site)
-        sending = Sending(site, token, uris, line)
-        sending.start()
-        time.sleep(random.uniform(0, 1.5 * longest))
-        os.kill(process, signal.SIGKILL)
-        sending.join()
-    with site.client(token) as http:
-        process = next_process(web, http, site)
-        parts = {lines(http, site, uri).count(line) for uri in uris}
-        assert parts in ({0}, {BATCH // 2}), "half of a batch can be seen"
-        assert not sending.is_acknowledged or parts == {BATCH // 2}, "what was acknowledged is lost"
-        assert eventually(partial(send, http, site, uris, line))
-        os.kill(process, signal.SIGKILL)
-    return sending.is_acknowledged
+def kill_again_and_again(
+    web: subprocess.Popen[str], site: Site, token: str, uris: list[str], usual: float
+) -> list[Sending]:
+    """Each process looks after the batch that the one before may have died of, and dies of the next."""
+    sent: list[Sending] = []
+    while True:
+        # One connection for each process: what is sent on it ends with it.
+        with site.client(token) as http:
+            process = next_process(web, http, site)
+            if sent:
+                look_after(sent[-1], http)
+            if len(sent) == KILLS:
+                return sent
+            sent.append(Sending(http, site, uris, str(len(sent))))
+            sent[-1].start()
+            time.sleep(random.uniform(0, 1.5 * usual))
+            os.kill(process, signal.SIGKILL)
+            sent[-1].join()
+
+
+def look_after(sending: Sending, http: httpx.Client) -> None:
+    """Whole or not there; there if that was acknowledged; and there once, after it was sent again under its key."""
+    parts = {lines(http, sending.site, uri).count(sending.line) for uri in sending.uris}
+    assert parts in ({0}, {BATCH // 2}), "half of a batch can be seen"
+    assert not sending.is_acknowledged or parts == {BATCH // 2}, "what was acknowledged is lost"
+    assert eventually(partial(send, http, sending.site, sending.uris, sending.line))
