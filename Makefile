@@ -53,7 +53,7 @@ mutants: $(DEVELOPMENT) ## plants bugs in a copy of the code; each must be caugh
 .PHONY: audit
 audit: $(DEVELOPMENT) ## known holes in the pinned packages (asks pypi.org)
 	@$(PYTHON) -m venv --clear .audit && .audit/bin/pip install --quiet pip-audit==2.10.1
-	@.audit/bin/pip-audit --require-hashes --disable-pip --requirement requirements.txt; status=$$?; rm -rf .audit; exit $$status
+	@.audit/bin/pip-audit --strict --require-hashes --disable-pip --requirement requirements.txt; status=$$?; rm -rf .audit; exit $$status
 
 .PHONY: faults
 faults: $(DEVELOPMENT) ## what breaks on purpose, and many at once: on SQLite and on PostgreSQL

@@ -39,6 +39,8 @@ from backlog_site.mcp.sessions import Session, SessionStore
 from resources_app.subscriptions import Position
 
 MAX_BATCH = 50
+# What a client says of itself is kept for as long as its session: a thousand of them must stay small.
+MAX_INTRODUCTION = 64 * 1024
 BATCHING_VERSION = "2025-03-26"
 REQUEST_CANCELLED = -32800
 # Tools and prompts are fixed while a process runs.
@@ -109,9 +111,9 @@ class LegacyLeg:
         answer = await self._answer(http, opening, message, None)
         headers = []
         if answer and "result" in answer:
-            params, version = message["params"], answer["result"]["protocolVersion"]
+            version = answer["result"]["protocolVersion"]
             user_id = current_request().caller.user.pk
-            session_id = await self._sessions.open(user_id, version, params["clientInfo"], params["capabilities"])
+            session_id = await self._sessions.open(user_id, version, *_introduction(message["params"]))
             headers = [(b"mcp-session-id", session_id.encode())]
         await send_json(send, 200, answer, headers)
 
@@ -219,6 +221,13 @@ async def _deliver(answer: asyncio.Future[Message | None], stream: EventStream |
         await send_json(send, 202)
     else:
         await send_json(send, 200, message)
+
+
+def _introduction(params: Message) -> tuple[Any, Any]:
+    client, capabilities = params["clientInfo"], params["capabilities"]
+    if len(json.dumps([client, capabilities])) > MAX_INTRODUCTION:
+        raise refusal(400, f"clientInfo and capabilities are longer than {MAX_INTRODUCTION} bytes.")
+    return client, capabilities
 
 
 def _parse(body: bytes) -> Any:

@@ -68,12 +68,13 @@ class Tally:
 tally = Tally()
 
 
-def in_time(ask: Callable[[], Any]) -> Any:
-    """The answer. Only a long run holds it to a time: the ordinary suite runs on machines that are busy with others."""
+def in_time(ask: Callable[[], Any], clock: Callable[[], float] = time.process_time) -> Any:
+    """The answer. What runs in this process is held to its own work, whatever else the machine is busy with; what is
+    asked over HTTP to the time on the wall. The ordinary suite holds nothing to a time."""
     for _ in range(1 if IS_SEEDED else ATTEMPTS):
-        started = time.monotonic()
+        started = clock()
         answer = ask()
-        took = time.monotonic() - started
+        took = clock() - started
         if took < HANG_SECONDS:
             break
     tally.add(took)

@@ -1,6 +1,8 @@
 """Random JSON-RPC against the running site, both eras: an answer each, no internal error, and it lives on."""
 
 import json
+import time
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backlog_site.mcp.server import toolsets
-from tests.fuzz.cases import fuzz
+from tests.fuzz.cases import fuzz, in_time
 from tests.fuzz.test_addresses_and_operations import address, anything, operation, value
 from tests.mcp.clients import META, MODERN, request, session
 from tests.mcp.conftest import Tokens, site, tokens  # noqa: F401  fixtures
@@ -64,7 +66,8 @@ def sendable(body: Any) -> bytes:
     return json.dumps(body, ensure_ascii=True).encode()
 
 
-def check(answer: httpx.Response) -> None:
+def check(ask: Callable[[], httpx.Response]) -> None:
+    answer = in_time(ask, time.monotonic)
     assert answer.status_code < 500, answer.text
     if answer.content and "json" in answer.headers["content-type"]:
         answers = answer.json() if isinstance(answer.json(), list) else [answer.json()]
@@ -77,7 +80,7 @@ def check(answer: httpx.Response) -> None:
 @fuzz(0.15)
 @given(body=message)
 def test_any_message_of_the_handshake_era_is_answered(site: Site, open_session: Any, body: Any) -> None:  # noqa: F811
-    check(open_session.post(site.mcp, content=sendable(body), timeout=10))
+    check(lambda: open_session.post(site.mcp, content=sendable(body), timeout=60))
 
 
 @fuzz(0.05)
@@ -93,13 +96,13 @@ def test_any_request_of_the_newer_era_is_answered(
     if isinstance(name, str) and name.isascii() and name.isprintable() and name:
         headers["Mcp-Name"] = name
     body = request(method, {**params, "_meta": META})
-    check(open_session.post(site.mcp, content=sendable(body), headers=headers, timeout=10))
+    check(lambda: open_session.post(site.mcp, content=sendable(body), headers=headers, timeout=60))
 
 
 @fuzz(0.05)
 @given(body=st.one_of(st.binary(max_size=200), st.text().map(lambda text: text.encode("utf-8", "replace"))))
 def test_any_bytes_are_answered(site: Site, open_session: Any, body: bytes) -> None:  # noqa: F811
-    check(open_session.post(site.mcp, content=body, timeout=10))
+    check(lambda: open_session.post(site.mcp, content=body, timeout=60))
 
 
 def test_it_is_still_there_afterwards(site: Site, open_session: Any) -> None:  # noqa: F811

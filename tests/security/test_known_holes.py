@@ -128,6 +128,34 @@ def test_a_session_is_of_no_use_to_somebody_else(site: Site, tokens: Tokens) -> 
         assert other.post(site.mcp, json=request("ping"), headers=stolen).status_code == 404
 
 
+def test_a_session_keeps_little_of_what_its_client_says_of_itself(site: Site, tokens: Tokens) -> None:  # noqa: F811
+    """Sessions that grew without bound. How many a user has is bounded too: tests/mcp/test_limits.py."""
+    with site.client(tokens.alice) as http:
+        for capabilities, status in (({"experimental": {"x": {"y": "z"}}}, 200), ({"x": "z" * 100_000}, 400)):
+            info = {"name": "plain", "version": "1"}
+            params = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info}
+            answer = http.post(site.mcp, json=request("initialize", params))
+            assert (answer.status_code, "mcp-session-id" in answer.headers) == (status, status == 200)
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/", "/api/v1/events/"])
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+def test_the_doors_outside_of_the_routes_ask_who_comes(site: Site, path: str, method: str) -> None:  # noqa: F811
+    """A route without its check: the matrix has every route of Django's, and these are the others."""
+    with site.client(None) as http:
+        assert http.request(method, f"{site.url}{path}", json=request("tools/list")).status_code in (401, 405)
+
+
+def test_a_condition_tells_nothing_of_what_is_hidden(alice: User) -> None:
+    hidden = make_task(title="Hidden", groups=["admin"])
+    client = ApiClient(alice)
+    for condition in ({"If_None_Match": "*"}, {"If_Match": "*"}, {"If_Match": '"x"'}):
+        for send in (client.get, lambda path, **headers: client.patch(path, {"title": "T"}, **headers)):
+            answers = [send(f"/api/v1/tasks/{ref}/", **condition) for ref in (hidden.ref, "TASK-9999")]
+            assert [answer.status_code for answer in answers] == [404, 404]
+            assert answers[0].content.replace(hidden.ref.encode(), b"TASK-9999") == answers[1].content
+
+
 def test_the_sdk_is_one_that_bounds_its_sessions() -> None:
     pins = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     version = next(pin for pin in pins if pin.startswith("mcp=="))
