@@ -1,6 +1,5 @@
 """What a writable address points at: a thing, one of its fields, or one element of a field that is a list."""
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +15,6 @@ from resources_app.vocabulary import Kind
 
 _PREFIXES = {"tasks": (Kind.TASK, "TASK"), "epics": (Kind.EPIC, "EPIC")}
 AREAS = ("resources", "artifacts")
-# One way to write each: 0, 1, 10, not 00 or 01.
-_INDEX = re.compile(r"0|[1-9][0-9]{0,5}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ def field_target(collection: str, ref: str, name: str, index: str | None = None)
         raise NotFound(f"There is no field {name!r}.", field=name, fields=sorted(FIELDS[item.kind]))
     if index is None:
         return Target(item.kind, item.lookup, field)
-    if field.shape != "array" or not _INDEX.fullmatch(index):
+    if field.shape != "array" or not index.isascii() or not index.isdigit() or len(index) > 6:
         raise NotFound(f"{name} has no element {index!r}.", field=name)
     return Target(item.kind, item.lookup, field, int(index))
 

@@ -227,7 +227,6 @@ def test_the_other_schemes_answer(backlog: ApiClient) -> None:
         "mcp://backlog/tasks/EPIC-0002",
         f"{TASK}/nothing",
         f"{TASK}/evidence/2",
-        f"{TASK}/evidence/00",
         f"{TASK}/evidence/-1",
         f"{TASK}/title/0",
         f"{TASK}?version=2",

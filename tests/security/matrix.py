@@ -70,9 +70,11 @@ def fill() -> None:
     first = make_task(title="First", description="- [ ] one\n", evidence=["e"], epic_id="EPIC-0001", actor=alice)
     archived = make_task(title="Archived", evidence=["e"], actor=alice)
     make_task(title="First secret", evidence=["e"], groups=["security"], actor=insider)
+    make_task(title="Of the archived epic", epic_id="EPIC-0002", actor=alice)
     _count_comments_from_one()
     writing.add_comment(alice, task_uri(first), "A comment")
-    writing.add_comment(alice, "mcp://backlog/epics/EPIC-0001", "A comment")
+    for uri in ("mcp://backlog/epics/EPIC-0001", task_uri(archived)):
+        writing.add_comment(alice, uri, "A comment")
     writing.write(alice, f"{task_uri(first)}/evidence", {"type": "array_append", "value": "f"})
     Change.objects.filter(pk=Change.objects.latest("pk").pk).update(batch=BATCH)
     writing.archive(alice, task_uri(archived))

@@ -43,7 +43,8 @@ def filled(entry: Entry, **over: str) -> str:
     uri = entry.pattern.replace("{id}", "0" * 32) if entry.scheme == "ib" else entry.pattern
     for name, value in (VALUES | over).items():
         uri = uri.replace(f"{{{name}}}", value)
-    return uri.replace("epics/TASK-", "epics/EPIC-").replace("archive/TASK-0001", "archive/TASK-0002")
+    uri = uri.replace("epics/TASK-", "epics/EPIC-").replace("archive/TASK-0001", "archive/TASK-0002")
+    return uri.replace("archive/TASK-0002/tasks", "archive/EPIC-0002/tasks")
 
 
 def outcome_of(actor: Actor | None, uri: str) -> str:
