@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import connection
 from django.db.models.expressions import RawSQL
 
 from search_app.backends.base import Allowed, Candidate, Clause, Expression, Order, Text, Token
@@ -41,11 +41,7 @@ class PostgresBackend:
 
     def count(self, slot: str, expression: Expression, allowed: Allowed | None = None) -> int:
         source, params = _matches(expression, allowed or _everything(slot))
-        with transaction.atomic():
-            _execute(_BY_INDEX.format("off"))
-            [[total]] = _select(f"SELECT count(*) {source}", params)
-            # In a transaction of the caller the settings would outlive this.
-            _execute(_BY_INDEX.format("DEFAULT"))
+        [[total]] = _select_by_index(f"SELECT count(*) {source}", params)
         return int(total)
 
     def candidates(
@@ -124,6 +120,16 @@ def _candidates(source: str, params: Sequence[Any]) -> list[Candidate]:
 def _select(sql: str, params: Sequence[Any]) -> list[Any]:
     with connection.cursor() as cursor:
         cursor.execute(sql, params)
+        return list(cursor.fetchall())
+
+
+def _select_by_index(sql: str, params: Sequence[Any]) -> list[Any]:
+    """One round trip and one transaction; in a transaction of the caller the settings would outlive it."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"{_BY_INDEX.format('off')}; {sql}; {_BY_INDEX.format('DEFAULT')}", params)
+        # Past the answers to the two settings.
+        cursor.nextset()
+        cursor.nextset()
         return list(cursor.fetchall())
 
 
