@@ -43,7 +43,8 @@ def addresses() -> list[str]:
         uri = entry.pattern.replace("{id}", IB_ID) if entry.scheme == "ib" else entry.pattern
         for name, value in VALUES.items():
             uri = uri.replace(f"{{{name}}}", value)
-        filled.append(uri.replace("epics/TASK-", "epics/EPIC-").replace("archive/TASK-0001", "archive/TASK-0002"))
+        uri = uri.replace("epics/TASK-", "epics/EPIC-").replace("archive/TASK-0001", "archive/TASK-0002")
+        filled.append(uri.replace("archive/TASK-0002/tasks", "archive/EPIC-0002/tasks"))
     return [uri for uri in filled if not uri.startswith("file:")]
 
 
@@ -54,7 +55,9 @@ def things(site: Site, tokens: Tokens) -> None:  # noqa: F811
     site.elsewhere.create(values={"title": "First", "evidence": ["e"], "epic_id": "EPIC-0001"}, by=actor)
     site.elsewhere.create(values={"title": "Second", "evidence": ["e"]}, by=actor)
     site.elsewhere.mirror(client_id=TENANT, folder=IB_ID, resource=IB_ID, people=["alice", "bob", "carol"])
-    site.elsewhere.archive(uri="mcp://backlog/tasks/TASK-0002", by=actor)
+    site.elsewhere.create(kind="epic", values={"title": "Over"}, by=actor)
+    for uri in ("mcp://backlog/tasks/TASK-0002", "mcp://backlog/epics/EPIC-0002"):
+        site.elsewhere.archive(uri=uri, by=actor)
     with site.client(tokens.alice) as http:
         http.post(f"{site.url}/api/v1/comments/", json={"item_id": "TASK-0001", "body": "hm"}).raise_for_status()
         http.post(f"{site.url}/api/v1/resources/", json={"path": "docs/a.md", "content": "# A"}).raise_for_status()
