@@ -42,7 +42,7 @@ def connect(request: HttpRequest) -> HttpResponse:
         "grants": oauth_grants.grants_of(user),
         "expiries": EXPIRIES,
         "variable": VARIABLE,
-        **_clients(url),
+        **client_samples(url),
     }
     return show(request, "accounts/connect.html", context)
 
@@ -68,7 +68,7 @@ def end_access(request: HttpRequest) -> HttpResponse:
     return redirect("accounts:connect")
 
 
-def _clients(url: str) -> dict[str, str]:
+def client_samples(url: str) -> dict[str, str]:
     """The secret is never in them: it stays in a variable, or the client asks for it."""
     bearer = {"Authorization": f"Bearer ${{env:{VARIABLE}}}"}
     cursor = {"url": url, "headers": bearer}
@@ -76,6 +76,8 @@ def _clients(url: str) -> dict[str, str]:
     server = {"type": "http", "url": url, "headers": {"Authorization": "Bearer ${input:backlog-token}"}}
     remote = ["-y", "mcp-remote", url, "--header", "Authorization:${AUTH}"]
     desktop = {"command": "npx", "args": remote, "env": {"AUTH": "Bearer <your token>"}}
+    greeting = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "curl", "version": "1"}}
+    hello = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": greeting})
     return {
         "claude_code": (
             f'claude mcp add --transport http --scope user --header "Authorization: Bearer ${VARIABLE}" {NAME} {url}'
@@ -89,6 +91,6 @@ def _clients(url: str) -> dict[str, str]:
         "curl": (
             f'curl -s {url} -H "Authorization: Bearer ${VARIABLE}" -H "Content-Type: application/json" \\\n'
             '  -H "Accept: application/json, text/event-stream" \\\n'
-            '  -d \'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\''
+            f"  -d '{hello}'"
         ),
     }

@@ -6,6 +6,7 @@ import threading
 import httpx
 import pytest
 
+from backlog_site.accounts.connecting import client_samples
 from tests.mcp.clients import (
     LEGACY_VERSIONS,
     call,
@@ -30,6 +31,12 @@ def test_each_revision_is_agreed_on_as_asked(site: Site, tokens: Tokens, version
 def test_an_unknown_revision_is_answered_with_the_newest_of_the_era(site: Site, tokens: Tokens) -> None:
     with site.client(tokens.alice) as http:
         assert initialize(site, http, "1999-01-01").json()["result"]["protocolVersion"] == "2025-11-25"
+
+
+def test_the_sample_of_the_connect_page_is_answered(site: Site, tokens: Tokens) -> None:
+    _, _, body = client_samples(site.mcp)["curl"].partition("-d ")
+    with site.client(tokens.bob) as http:
+        assert "protocolVersion" in http.post(site.mcp, content=body.strip("'")).text
 
 
 def test_a_session_of_another_user_does_not_exist(site: Site, tokens: Tokens) -> None:
