@@ -85,6 +85,16 @@ def refuse_weak_key(key: str) -> None:
         )
 
 
+def library_note(data_dir: Path) -> Path:
+    """Where the embedded site notes the addresses of its demo IntelligenceBank while it runs, for commands run by hand."""
+    return data_dir / "demo-library"
+
+
+def noted_library(data_dir: Path) -> list[str]:
+    note = library_note(data_dir)
+    return note.read_text().split() if note.exists() else []
+
+
 def socket_path(data_dir: Path) -> Path:
     """The embedded Valkey's socket: inside the data folder unless that path is too long for a Unix socket."""
     path = data_dir / "valkey.sock"

@@ -10,7 +10,7 @@ import dj_database_url
 from celery.schedules import crontab
 from django.core.exceptions import ImproperlyConfigured
 
-from backlog_site.env import Environment, refuse_weak_key, socket_path
+from backlog_site.env import Environment, noted_library, refuse_weak_key, socket_path
 from backlog_site.logs import structured_logs
 
 env = Environment()
@@ -171,7 +171,7 @@ EMBEDDED_REDIS_SOCKET = None if env.text("REDIS_URL") else socket_path(DATA_DIR)
 REDIS_URL = env.url("REDIS_URL", f"unix://{EMBEDDED_REDIS_SOCKET}", ("redis", "rediss", "unix"))
 
 # Fakes of IntelligenceBank on this machine, exactly as http://127.0.0.1:9101; the real one is always https.
-IB_LOCAL_ORIGINS = env.words("BACKLOG_IB_LOCAL_ORIGINS")
+IB_LOCAL_ORIGINS = [*env.words("BACKLOG_IB_LOCAL_ORIGINS"), *noted_library(DATA_DIR)]
 # How often the mirror looks for what changed.
 IB_SECONDS = env.number("BACKLOG_IB_SECONDS", 900, minimum=60)
 # The window that calls are counted in, and how often a failing one is repeated; the tests have less time.

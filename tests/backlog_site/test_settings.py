@@ -53,6 +53,13 @@ def test_an_https_address_switches_on_what_protects_it(tmp_path: Path) -> None:
     assert json.loads(shown.stdout) == [31_536_000, True, True, True, "DENY", False]
 
 
+def test_commands_beside_a_running_demo_trust_its_library(tmp_path: Path) -> None:
+    (tmp_path / "demo-library").write_text("http://127.0.0.1:9101 http://127.0.0.1:9102")
+    code = "from django.conf import settings; print(*settings.IB_LOCAL_ORIGINS)"
+    shown = manage(tmp_path, "shell", "--no-imports", "-c", code, BACKLOG_IB_LOCAL_ORIGINS="http://127.0.0.1:9201")
+    assert shown.stdout.split() == ["http://127.0.0.1:9201", "http://127.0.0.1:9101", "http://127.0.0.1:9102"]
+
+
 def environment_with(**variables: Any) -> Environment:
     return Environment({key: str(value) for key, value in variables.items()})
 

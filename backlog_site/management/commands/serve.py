@@ -5,7 +5,8 @@ import os
 import secrets
 import socket
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from io import StringIO
@@ -19,6 +20,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
 from backlog_site.embedded import ServerFailed, running_valkey, valkey_answers, valkey_command
+from backlog_site.env import library_note
 from backlog_site.supervisor import CannotServe, Service, Supervisor, exclusive, listen
 from resources_app import demo
 from resources_app.intelligencebank import demo as ib_demo
@@ -50,7 +52,8 @@ class Command(BaseCommand):
         with _valkey():
             first_login, library = self._prepare_database(port)
         stages = [_valkey_services(), _site_services(listener, url, library)]
-        Supervisor(stages, write=self._write_line, on_ready=partial(self._announce, url, first_login)).run()
+        with _noted(library):
+            Supervisor(stages, write=self._write_line, on_ready=partial(self._announce, url, first_login)).run()
 
     def _write_line(self, line: str) -> None:
         self.stdout.write(line)
@@ -131,6 +134,17 @@ def _library_addresses(port: int) -> list[str]:
     return []
 
 
+@contextmanager
+def _noted(library: list[str]) -> Iterator[None]:
+    """For the services, and for commands run by hand beside them, which may all speak to it while it is there."""
+    note = library_note(settings.DATA_DIR)
+    note.write_text(" ".join(library))
+    try:
+        yield
+    finally:
+        note.unlink(missing_ok=True)
+
+
 def _library_services(library: list[str]) -> list[Service]:
     if not library:
         return []
@@ -141,7 +155,7 @@ def _library_services(library: list[str]) -> list[Service]:
 
 
 def _site_services(listener: socket.socket, url: str, library: list[str]) -> list[Service]:
-    environment = _environment(url, library)
+    environment = _environment(url)
     celery = [sys.executable, "-m", "celery", "--quiet", "--app", "backlog_site"]
     schedule = str(Path(settings.DATA_DIR) / "celerybeat-schedule")
     return [
@@ -172,11 +186,8 @@ def _web_command(listener: socket.socket) -> list[str]:
     ]
 
 
-def _environment(url: str, library: list[str]) -> dict[str, str]:
+def _environment(url: str) -> dict[str, str]:
     """The caller's variables win. The services have no terminal, so the log format chosen for ours is passed on."""
-    if library:
-        trusted = ",".join([*settings.IB_LOCAL_ORIGINS, *library])
-        return _environment(url, []) | {"BACKLOG_IB_LOCAL_ORIGINS": trusted}
     defaults = {"BACKLOG_PUBLIC_URL": url, "BACKLOG_LOG_FORMAT": settings.LOG_FORMAT, "PYTHONUNBUFFERED": "1"}
     return defaults | os.environ
 
