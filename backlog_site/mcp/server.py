@@ -15,6 +15,7 @@ from backlog_site.mcp.auth import caller_with
 from backlog_site.mcp.context import acting_as, current_actor, current_request
 from backlog_site.mcp.errors import translate_errors
 from backlog_site.mcp.threads import in_thread
+from resources_app.errors import BacklogError, ValidationFailed
 
 MAX_AGENT = 100
 UNAUTHENTICATED = -32001
@@ -34,6 +35,7 @@ def install() -> None:
     low_level.version = "1"
     low_level.middleware.extend([translate_errors, act_for_caller])
     low_level.add_request_handler("tools/list", protocol.PaginatedRequestParams, list_tools)
+    low_level.add_request_handler("prompts/get", protocol.GetPromptRequestParams, get_prompt)
     low_level.add_request_handler("resources/subscribe", protocol.SubscribeRequestParams, subscribing.subscribe)
     low_level.add_request_handler("resources/unsubscribe", protocol.UnsubscribeRequestParams, subscribing.unsubscribe)
     low_level.add_request_handler("subscriptions/listen", protocol.SubscriptionsListenRequestParams, subscribing.listen)
@@ -54,6 +56,24 @@ async def list_tools(
     if not await in_thread(lambda actor: actor.may_write, current_actor()):
         tools = [tool for tool in tools if tool.annotations and tool.annotations.read_only_hint]
     return protocol.ListToolsResult(tools=tools)
+
+
+async def get_prompt(_ctx: ServerRequestContext, params: protocol.GetPromptRequestParams) -> protocol.GetPromptResult:
+    """The SDK takes a name that does not exist, and what the domain refuses, for faults of the server."""
+    names = [prompt.name for prompt in await toolsets.list_prompts()]
+    if params.name not in names:
+        raise ValidationFailed(f"There is no prompt {params.name!r}.", field="name", allowed_values=names)
+    try:
+        made: protocol.GetPromptResult = await toolsets.get_prompt(params.name, params.arguments)
+    except ValueError as error:
+        raise _refusal_in(error) or ValidationFailed(str(error), field="arguments") from error
+    return made
+
+
+def _refusal_in(error: BaseException | None) -> BacklogError | None:
+    while error and not isinstance(error, BacklogError):
+        error = error.__cause__ or error.__context__
+    return error if isinstance(error, BacklogError) else None
 
 
 async def discover(ctx: ServerRequestContext, _params: protocol.RequestParams) -> protocol.DiscoverResult:
