@@ -1,0 +1,25 @@
+"""What is wrong with the name or the arguments of a prompt is told to the caller; it is no fault of the server."""
+
+from typing import Any
+
+import pytest
+
+from tests.mcp.clients import modern
+from tests.mcp.conftest import Tokens
+from tests.mcp.site import Site
+
+INVALID_PARAMS = -32602
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"name": "no_such"},
+        {"name": "plan_epic", "arguments": {}},
+        {"name": "plan_epic", "arguments": {"epic_id": "EPIC-9999"}},
+        {"name": "plan_epic", "arguments": {"epic_id": ".."}},
+    ],
+)
+def test_a_mistake_in_a_prompt_is_the_callers(site: Site, tokens: Tokens, params: dict[str, Any]) -> None:
+    with site.client(tokens.alice) as http:
+        assert modern(site, http, "prompts/get", params).json()["error"]["code"] == INVALID_PARAMS
