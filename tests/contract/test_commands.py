@@ -43,7 +43,7 @@ def test_a_token_is_printed_alone_and_works(backlog: ApiClient, scope: str) -> N
 
 
 @pytest.mark.parametrize(
-    "arguments", [("nobody", "read", 1), ("bob", "write", 1), ("alice", "admin", 1), ("mallory", "read", 1), ("bob", "read", 0)]
+    "arguments", [("nobody", "read", 1), ("bob", "write", 1), ("alice", "admin", 1), ("mallory", "write", 1), ("bob", "read", 0)]
 )  # fmt: skip
 def test_a_token_beyond_the_role_is_refused(
     alice: User, bob: User, mallory: User, arguments: tuple[str, str, int]

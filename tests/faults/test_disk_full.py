@@ -31,7 +31,9 @@ def full_disk(site: Site) -> Iterator[None]:
             connection.execute(EMPTY)
         return
     [(count,)] = query(site, "PRAGMA page_count")
-    pages.write_text(str(count))
+    # In one step: the site must never read half a number.
+    (pages.parent / "counted").write_text(str(count))
+    (pages.parent / "counted").rename(pages)
     yield
     pages.unlink()
 

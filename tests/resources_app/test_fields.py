@@ -46,7 +46,9 @@ def test_parent_id_of_a_task_is_its_epic_id() -> None:
 def test_the_empty_value_of_an_optional_field_is_itself_accepted(field: Field) -> None:
     if field.writable and not field.required:
         assert field.clean(field.name, field.empty) == field.empty
-        assert field.clean(field.name, None) == field.empty
+        # A choice that is taken away would be another one, unsaid.
+        if not field.choices:
+            assert field.clean(field.name, None) == field.empty
     else:
         with pytest.raises(ValidationFailed):
             field.clean(field.name, field.empty)
@@ -84,11 +86,12 @@ def test_a_description_is_kept_to_the_byte() -> None:
 
 def test_a_description_that_is_too_long_says_how_long_it_may_be() -> None:
     assert clean("description", "x" * MAX_TEXT)
-    assert refusal("description", "x" * (MAX_TEXT + 1)) == {"field": "description", "max_length": MAX_TEXT}
+    details = refusal("description", "x" * (MAX_TEXT + 1))
+    assert details == {"field": "description", "value": "x" * 100 + "…", "max_length": MAX_TEXT}
 
 
 @pytest.mark.parametrize("name", ["status", "priority"])
-@pytest.mark.parametrize("bad", ["OPEN", "open ", "invalid", 1, True, ["open"], {}])
+@pytest.mark.parametrize("bad", ["OPEN", "open ", "invalid", 1, True, None, ["open"], {}])
 def test_a_choice_names_what_is_allowed(name: str, bad: Any) -> None:
     details = refusal(name, bad)
     assert (details["field"], details["value"]) == (name, bad)
