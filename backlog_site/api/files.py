@@ -93,7 +93,8 @@ class FileView(APIView):
     def put(self, request: Request, path: str) -> Response:
         actor, full = actor_of(request), f"{self.area}/{path.strip('/')}"
         mime_type = (request.content_type or "").partition(";")[0].strip() or None
-        content = body_of(request, "content")["content"]
+        # A body of no bytes reaches no parser; it is an empty file.
+        content = body_of(request, "content").get("content", b"")
         resource, is_new = storing.upload(
             actor, full, content, mime_type=mime_type, etag=if_match(request), only_new=must_be_new(request)
         )

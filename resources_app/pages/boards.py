@@ -74,10 +74,11 @@ def more(user: Person, pairs: Pairs, group_by: str, key: str, cursor: str, limit
 
 
 def counts(user: Person, pairs: Pairs, group_by: str) -> dict[str, int]:
-    query = _query(pairs, 1)
-    grouped = replace(query, aggregate=True, group_by="" if group_by == "none" else group_by)
-    found = count_groups(_visible(user), grouped)
-    return {"": found["count"]} if group_by == "none" else found
+    everything = replace(_query(pairs, 1), aggregate=True)
+    if group_by == "none":
+        return {"": count_groups(_visible(user), everything)["count"]}
+    _refuse_unknown(group_by)
+    return count_groups(_visible(user), replace(everything, group_by=group_by))
 
 
 def cards(user: Person, pairs: Pairs, refs: Collection[str]) -> list[Card]:

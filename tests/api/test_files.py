@@ -52,6 +52,11 @@ def test_binary_goes_in_by_put_and_comes_out_whole(alice: User) -> None:
     assert put(client, f"{FILES}img/logo.png", PNG, If_Match=created["ETag"]).status_code == 409
 
 
+def test_a_put_without_a_byte_is_an_empty_file(alice: User) -> None:
+    answer = put(ApiClient(alice), f"{FILES}docs/empty.txt", b"", "text/plain")
+    assert (answer.status_code, answer.json()["size"]) == (201, 0)
+
+
 def test_a_folder_lists_folders_then_files_and_pages(alice: User, bob: User, mallory: User) -> None:
     client = ApiClient(alice)
     for path in ("docs/b.md", "docs/a.md", "docs/adr/1.md", "docs/zzz/deep/2.md"):

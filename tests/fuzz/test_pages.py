@@ -69,7 +69,9 @@ NAMES = [
 def address(draw: Draw, route: str) -> str:
     for variable, example in EXAMPLES.items():
         route = route.replace(f"<{variable}>", f"resources/{example}" if variable == "path" else example)
-    return draw.bent(route[1:], "/") if draw.chance(0.05) else route
+    bent = draw.bent(route[1:], "/") if draw.chance(0.05) else route
+    # No browser can send half a character.
+    return bent.encode(errors="replace").decode()
 
 
 def ask(draw: Draw, browser: Any) -> Any:

@@ -102,7 +102,8 @@ def test_the_list_groups_by_what_is_asked(tasks: list[Task], alice: User) -> Non
     client = signed_in(alice)
     assert "Search</h2>" in text_of(client.get("/list/?group=epic_id"))
     assert "Nobody</h2>" in text_of(client.get("/list/?group=assignee"))
-    assert client.get("/list/?group=colour").status_code == 400
+    for path in ("/list/", "/cards/", "/more/"):
+        assert client.get(f"{path}?group=colour").status_code == 400, path
 
 
 def test_the_search_box_gets_titles_and_marked_snippets(tasks: list[Task], alice: User) -> None:
