@@ -26,7 +26,7 @@ from resources_app.subscriptions import Position, position_of
 
 POLL_SECONDS = 2
 UNSETTLED_SECONDS = 0.05
-CREDENTIALS_SECONDS = 3
+CREDENTIALS_SECONDS = 1
 PAGE = 200
 MAX_WAITING_NOTICES = 1000
 MAX_WATCHES = 1000
