@@ -46,6 +46,9 @@ def append_1mb(site: Site, revisions: int, count: int) -> dict[str, Any]:
     for _ in range(revisions):
         ask(site.client, _append(aged))
     old, new = take_turns([(site, partial(_append, aged)), (site, partial(_append, fresh))], count)
+    for ref in (aged, fresh):
+        # Else every list measured after this would begin with two megabytes.
+        ask(site.client, Call(f"/api/v1/tasks/{ref}/", method="DELETE"))
     return {
         "append_1mb_ratio": round(old.p50_ms / new.p50_ms, 2),
         "append_1mb_cpu_ratio": round(old.cpu_ms / new.cpu_ms, 2),
