@@ -1,4 +1,4 @@
-"""Sixteen processes create a hundred things each at once: every number is given out once, and none is left out."""
+"""Twenty processes create a hundred things each at once: every number is given out once, and none is left out."""
 
 from itertools import chain
 
@@ -6,7 +6,7 @@ from resources_app.models import Task
 from tests.concurrency.crew import line_up, send, together
 from tests.factories import make_epic, make_task, system
 
-CREATORS, EACH = 16, 100
+CREATORS, EACH = 20, 100
 
 
 def create_in_turn(creator: int) -> list[str]:
@@ -22,7 +22,7 @@ def create_together() -> dict[str, list[str]]:
     return {"answered": list(chain.from_iterable(refs)), "stored": [task.ref for task in Task.objects.order_by("pk")]}
 
 
-def test_sixteen_at_once_get_their_numbers_without_a_gap(variables: dict[str, str]) -> None:
+def test_twenty_at_once_get_their_numbers_without_a_gap(variables: dict[str, str]) -> None:
     found = send(variables, create_together)
     tasks = [f"TASK-{number:04d}" for number in range(1, CREATORS * EACH * 3 // 4 + 1)]
     epics = [f"EPIC-{number:04d}" for number in range(1, CREATORS * EACH // 4 + 1)]
