@@ -154,7 +154,8 @@ def _database() -> dict[str, Any]:
         # Under ASGI a connection per thread would exhaust the server; a pool bounds it.
         database["OPTIONS"] = {
             **database.get("OPTIONS", {}),
-            "options": f"-c lock_timeout={patience}s",
+            # Our longest query takes less than compiling it would.
+            "options": f"-c lock_timeout={patience}s -c jit=off",
             # Whoever waits asks anew. The pool's own trying would pause for longer and longer, for minutes in the end.
             "pool": {
                 **{"min_size": 1, "max_size": env.number("BACKLOG_DB_POOL", 10, minimum=1)},

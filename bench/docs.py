@@ -17,6 +17,7 @@ SHOWN = {
     "mcp_get": "MCP get",
     "mcp_list20": "MCP list of 20",
     "mcp_search": "MCP search",
+    "mcp_search_filtered": "MCP search, open tasks",
     "mcp_context": "MCP context",
     "mcp_append": "MCP append",
     "mcp_create": "MCP create",

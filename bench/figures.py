@@ -21,7 +21,7 @@ EVENTS = 100
 FLOOR = "floor_get"
 # Index look-ups must not grow with the table; a search reads what it finds.
 FLAT = ("rest_get", "mcp_get", "rest_list50", "mcp_list20", "mcp_append", "mcp_create", "mcp_batch100")
-SEARCHING = ("mcp_search", "mcp_context")
+SEARCHING = ("mcp_search", "mcp_search_filtered", "mcp_context")
 # Of these more is better.
 _MORE = ("_per_s", "_per_cpu_s", "edit_token_ratio", "load_listen_streams")
 

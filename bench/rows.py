@@ -24,6 +24,7 @@ QUERIES = (
     "the list of changes reported by two customers",
     "staging seconds deploy",
 )
+FILTERS = {"types": ["task"], "status": ["open", "in_progress"]}
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ ROWS = (
     Row("rest_list50_open", 150, lambda picks: Call("/api/v1/tasks/?limit=50&status=open")),
     Row("mcp_list20", 150, lambda picks: tool("backlog_list", limit=20)),
     Row("mcp_search", 100, lambda picks: tool("backlog_search", query=picks.one_of(QUERIES))),
+    Row("mcp_search_filtered", 100, lambda picks: tool("backlog_search", query=picks.one_of(QUERIES), **FILTERS)),
     Row("mcp_context", 50, lambda picks: tool("backlog_context", id=picks.ref())),
     Row("rest_append", 100, lambda picks: Call("/api/v1/write/", append_to(picks.ref()))),
     Row("mcp_append", 200, lambda picks: tool("write_resource", **append_to(picks.ref()))),

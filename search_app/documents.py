@@ -11,6 +11,7 @@ from resources_app.models import Comment, Epic, IBFolder, IBResource, Resource, 
 from resources_app.models.backlog import Item
 from resources_app.models.base import Versioned
 from search_app.backends.base import Text, pad
+from search_app.marks import marks_of
 from search_app.models import Document
 from search_app.tokens import AS_WRITTEN, analyse, fold
 
@@ -125,7 +126,8 @@ def comments_on(kind: str, numbers: Sequence[int]) -> dict[int, Comments]:
 
 def build(thing: Any, slot: str, comments: Comments) -> tuple[Document, Text]:
     title, *rest = fields_of(thing, comments.bodies)
-    text = Text(pad(analyse(title.text)), pad(analyse(_body(rest))))
+    columns = columns_beside_text(thing)
+    text = Text(pad(analyse(title.text)), pad(analyse(_body(rest))), marks_of(thing.KIND, columns))
     document = Document(
         slot=slot,
         kind=thing.KIND,
@@ -134,7 +136,7 @@ def build(thing: Any, slot: str, comments: Comments) -> tuple[Document, Text]:
         comments_version=comments.version,
         title_key=title_key(title.text),
         labels=_joined(thing.labels if isinstance(thing, Item) else thing.tags),
-        **columns_beside_text(thing),
+        **columns,
     )
     return document, text
 

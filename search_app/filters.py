@@ -1,20 +1,23 @@
 """Which documents a search may find at all: what the caller sees and asked for, as one queryset that joins the query."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.db import connection
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import StrIndex
 
 from resources_app.access import Person, groups_of, is_admin, may_read
 from resources_app.errors import ValidationFailed
 from resources_app.fields import parse_ref
+from resources_app.models import IBLink
 from resources_app.vocabulary import IB_KINDS, Status
 from search_app.backends.base import Allowed
 from search_app.documents import SEPARATOR, SOURCES
+from search_app.marks import kind_mark, status_mark
 from search_app.models import Document
 
 TYPES = ("task", "epic", "resource", "ib_folder", "ib_resource")
@@ -41,7 +44,8 @@ class Filters:
     labels: tuple[str, ...] = ()
 
 
-_made: dict[tuple[object, ...], Allowed] = {}
+# Making SQL takes longer than running it; it depends on nothing but its key.
+_made: dict[tuple[object, ...], Any] = {}
 
 
 def parse_filters(types: Words, status: Words, parent_id: Any, assignee: Any, label: Words) -> Filters:
@@ -73,34 +77,80 @@ def allowed_documents(user: Person, slot: str, filters: Filters) -> Allowed | No
     """None when nothing can be found: whoever may not read learns nothing, not even how long looking took."""
     if not may_read(user):
         return None
-    # Making the SQL takes longer than running it; it depends on nothing but these.
-    key = (slot, filters, user.pk, is_admin(user), frozenset(groups_of(user).values()))
+    limited = _limited_kinds(user)
+    key = (slot, filters, user.pk, is_admin(user), frozenset(groups_of(user).values()), limited)
+    made: Allowed = _remembered(key, lambda: _allowed(_documents(user, slot, filters, limited), filters, bool(limited)))
+    return made
+
+
+def _allowed(rows: QuerySet[Document], filters: Filters, with_limited: bool) -> Allowed:
+    kinds, statuses = tuple(map(kind_mark, filters.types)), tuple(map(status_mark, _numbers(filters.status)))
+    return Allowed(
+        *_as_sql(rows.order_by().values_list(*Allowed.COLUMNS)),
+        marks=tuple(filter(None, (kinds, statuses))),
+        marks_suffice=filters == Filters(types=filters.types, status=filters.status),
+        with_limited=with_limited,
+    )
+
+
+def _limited_kinds(user: Person) -> tuple[str, ...]:
+    """Of which the caller sees something that not everybody sees. Most see nothing: then no document is asked about it."""
+    if is_admin(user):
+        return tuple(SOURCES)
+    key = (user.pk, frozenset(groups_of(user).values()))
+    sql, params = _remembered(key, lambda: _as_sql(User.objects.filter(pk=user.pk or 0).values_list(*_sights(user))))
+    with connection.cursor() as cursor:
+        cursor.execute(sql, params)
+        found = cursor.fetchone() or ()
+    return tuple(kind for kind, some in zip(SOURCES, found, strict=False) if some)
+
+
+def _sights(user: Person) -> list[Exists]:
+    """For each kind, whether there is any such thing. What a link opens is left to the mirror's own question."""
+    links = IBLink.objects.filter(user=user.pk)
+    return [
+        Exists(links if kind in IB_KINDS else source.model.objects.limited_to_groups_of(user))
+        for kind, source in SOURCES.items()
+    ]
+
+
+def _remembered(key: tuple[object, ...], make: Callable[[], Any]) -> Any:
     if key not in _made:
         if len(_made) >= MAX_REMEMBERED:
             _made.clear()
-        _made[key] = _as_sql(documents(user, slot, filters))
+        _made[key] = make()
     return _made[key]
 
 
-def _as_sql(rows: QuerySet[Document]) -> Allowed:
-    sql, params = rows.order_by().values_list(*Allowed.COLUMNS).query.sql_with_params()
-    return Allowed(sql, tuple(params))
+def _as_sql(rows: QuerySet[Any, Any]) -> tuple[str, tuple[Any, ...]]:
+    sql, params = rows.query.sql_with_params()
+    return sql, tuple(params)
 
 
 def documents(user: Person, slot: str, filters: Filters) -> QuerySet[Document]:
+    return _documents(user, slot, filters, _limited_kinds(user))
+
+
+def _documents(user: Person, slot: str, filters: Filters, limited: Sequence[str]) -> QuerySet[Document]:
     """Databases ask in this order: what is cheap and leaves most out comes first, who may see it last."""
     rows = Document.objects.filter(slot=slot)
     if filters.types:
         rows = rows.filter(kind__in=filters.types)
     if filters.status:
-        rows = rows.filter(status__in=[Status[name.upper()] for name in filters.status])
+        rows = rows.filter(status__in=_numbers(filters.status))
     if filters.parent_id:
         rows = rows.filter(_below(filters.parent_id))
     if filters.assignee is not None:
         rows = rows.filter(_assigned(filters.assignee))
     if filters.labels:
         rows = _labelled(rows, filters.labels)
-    return rows.filter(archived=False).filter(_visible(user, filters.types or tuple(SOURCES)))
+    return rows.filter(archived=False).filter(
+        _visible(user, [kind for kind in limited if kind in (filters.types or SOURCES)])
+    )
+
+
+def _numbers(statuses: Sequence[str]) -> list[int]:
+    return [Status[name.upper()] for name in statuses]
 
 
 def _labelled(rows: QuerySet[Document], labels: Sequence[str]) -> QuerySet[Document]:

@@ -8,6 +8,7 @@ from resources_app.models.base import Versioned
 from search_app import rows
 from search_app.backends import backend
 from search_app.documents import SOURCES, Comments, build, columns_beside_text, comments_on
+from search_app.marks import marks_of
 from search_app.models import Document, IndexState, Passage
 
 
@@ -47,7 +48,7 @@ def write_documents(slot: str, kind: str, things: Sequence[Any], comments: dict[
     if comments is None:
         comments = comments_on(kind, [thing.pk for thing in things])
     built = [build(thing, slot, comments.get(thing.pk, Comments())) for thing in things]
-    ids = rows.put([document for document, _ in built])
+    ids = rows.put(built)
     backend().write(slot, {number: text for number, (_, text) in zip(ids, built, strict=True)})
 
 
@@ -66,11 +67,11 @@ def _keep(thing: Versioned) -> None:
 
 def _keep_beside_text(thing: Versioned) -> None:
     columns = columns_beside_text(thing)
-    stale = [
-        slot for slot in slots_to_write() if not rows.renew(slot, thing.KIND, thing.pk, columns, was=thing.version - 1)
-    ]
-    for slot in stale:
-        write_documents(slot, thing.KIND, [thing])
+    for slot in slots_to_write():
+        if number := rows.renew(slot, thing.KIND, thing.pk, columns, was=thing.version - 1):
+            backend().mark(slot, number, marks_of(thing.KIND, columns))
+        else:
+            write_documents(slot, thing.KIND, [thing])
 
 
 def _forget(kind: str, number: int) -> None:

@@ -3,7 +3,6 @@ settle near-ties. The same for each database."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import NamedTuple
 
 from search_app.backends.base import Candidate
@@ -62,7 +61,7 @@ def rank(
     patterns = [_pattern(term, statistics.documents) for term in terms]
     lexical = [_lexical(candidate, patterns, statistics.average_length) for candidate in candidates]
     best = max(one.bm25 for one in lexical) or 1.0
-    newest = max(candidate.updated_at for candidate in candidates)
+    newest = max(candidate.changed for candidate in candidates)
     pinned = set(exact_ids)
     share = MEANING if meaning else 0.0
     scaled = _scaled(meaning or {})
@@ -74,7 +73,7 @@ def rank(
             meaning=share * scaled.get(candidate.id, 0.0),
             title_coverage=TITLE_COVERAGE * one.in_title,
             coordination=COORDINATION * one.present,
-            recency=_recency(newest, candidate.updated_at),
+            recency=RECENCY * 0.5 ** ((newest - candidate.changed) / RECENCY_HALF_LIFE_DAYS),
             exact_id=EXACT_ID if (candidate.kind, candidate.object_id) in pinned else 0.0,
             exact_title=EXACT_TITLE if candidate.title_key == title_key else 0.0,
         )
@@ -97,11 +96,6 @@ def inverse_frequency(frequency: int, documents: int) -> float:
 
 def _order(ranked: Ranked) -> tuple[float, int, int]:
     return -ranked.score, _KIND_ORDER[ranked.candidate.kind], ranked.candidate.object_id
-
-
-def _recency(newest: datetime, updated_at: datetime) -> float:
-    days = (newest - updated_at).total_seconds() / 86400
-    return RECENCY * float(0.5 ** (days / RECENCY_HALF_LIFE_DAYS))
 
 
 class _Pattern(NamedTuple):

@@ -5,40 +5,54 @@ from typing import Any
 
 from django.db import connection
 
+from search_app.backends import backend
+from search_app.backends.base import Text
 from search_app.models import Document
 
 _TABLE = Document._meta.db_table
 _FIELDS = [field for field in Document._meta.concrete_fields if not field.primary_key]
 _KEY = ("slot", "kind", "object_id")
-_ROW = f"({', '.join(['%s'] * len(_FIELDS))})"
-_COLUMNS = [str(field.column) for field in _FIELDS]
-_UPDATES = ", ".join(f"{column} = EXCLUDED.{column}" for column in _COLUMNS if column not in _KEY)
+_COLUMNS = {str(field.column): "%s" for field in _FIELDS}
 _BY_NAME = {field.attname: field for field in _FIELDS}
 
 
-def put(documents: Sequence[Document]) -> list[int]:
+def put(documents: Sequence[tuple[Document, Text]]) -> list[int]:
     """Inserted, or in place of the row of the same thing. Gives their ids in the same order."""
     if not documents:
         return []
-    values = [_stored(field, getattr(document, field.attname)) for document in documents for field in _FIELDS]
-    rows = ", ".join([_ROW] * len(documents))
-    sql = (
-        f"INSERT INTO {_TABLE} ({', '.join(_COLUMNS)}) VALUES {rows}"  # noqa: S608
-        f" ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET {_UPDATES} RETURNING id"
-    )
+    values = [value for document, text in documents for value in _values(document, text)]
     with connection.cursor() as cursor:
-        cursor.execute(sql, values)
+        cursor.execute(_put_sql(len(documents)), values)
         return [number for (number,) in cursor.fetchall()]
 
 
-def renew(slot: str, kind: str, object_id: int, columns: dict[str, Any], *, was: int) -> bool:
-    """Other columns for a row whose text stays. False when it does not hold the version before: then it is stale."""
+def _put_sql(count: int) -> str:
+    columns = {**_COLUMNS, **backend().text_columns}
+    rows = ", ".join([f"({', '.join(columns.values())})"] * count)
+    updates = ", ".join(f"{column} = EXCLUDED.{column}" for column in columns if column not in _KEY)
+    return (
+        f"INSERT INTO {_TABLE} ({', '.join(columns)}) VALUES {rows}"  # noqa: S608
+        f" ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET {updates} RETURNING id"
+    )
+
+
+def _values(document: Document, text: Text) -> list[Any]:
+    columns = [_stored(field, getattr(document, field.attname)) for field in _FIELDS]
+    return [*columns, *backend().text_values(text)]
+
+
+def renew(slot: str, kind: str, object_id: int, columns: dict[str, Any], *, was: int) -> int:
+    """Other columns for a row whose text stays. Gives its id; 0 when it does not hold the version before: then it is stale."""
     assigned = ", ".join(f"{_BY_NAME[name].column} = %s" for name in columns)
-    sql = f"UPDATE {_TABLE} SET {assigned} WHERE slot = %s AND kind = %s AND object_id = %s AND version = %s"  # noqa: S608
+    sql = (
+        f"UPDATE {_TABLE} SET {assigned}"  # noqa: S608
+        " WHERE slot = %s AND kind = %s AND object_id = %s AND version = %s RETURNING id"
+    )
     values = [_stored(_BY_NAME[name], value) for name, value in columns.items()]
     with connection.cursor() as cursor:
         cursor.execute(sql, [*values, slot, kind, object_id, was])
-        return bool(cursor.rowcount)
+        row = cursor.fetchone()
+        return int(row[0]) if row else 0
 
 
 def _stored(field: Any, value: Any) -> Any:

@@ -99,7 +99,7 @@ class _Rendering:
         self.user, self.found = user, found
         self.with_content, self.with_scores, self.explain = with_content, with_scores, explain
         self.lookup = Lookup([term.clause for term in found.terms])
-        self.places = {row[0]: (row[1], row[2]) for row in self._places()}
+        self.places = self._places()
 
     def results(self) -> list[dict[str, Any]]:
         things: dict[tuple[str, int], Any] = {}
@@ -114,9 +114,14 @@ class _Rendering:
             self._result(number, things[place], comments.get(place, ())) for number, place in shown if place in things
         ]
 
-    def _places(self) -> Any:
-        rows = Document.objects.filter(pk__in=self.found.page)
-        return rows.values_list("pk", "kind", "object_id")
+    def _places(self) -> dict[int, tuple[str, int]]:
+        ranked = self.found.ranked
+        known = {number: ranked[number].candidate for number in self.found.page if number in ranked}
+        places = {number: (one.kind, one.object_id) for number, one in known.items()}
+        if others := [number for number in self.found.page if number not in ranked]:
+            rows = Document.objects.filter(pk__in=others).values_list("pk", "kind", "object_id")
+            places |= {number: (kind, object_id) for number, kind, object_id in rows}
+        return places
 
     def _result(self, number: int, thing: Any, comments: Sequence[str]) -> dict[str, Any]:
         fields = fields_of(thing, comments)

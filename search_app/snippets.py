@@ -118,7 +118,7 @@ def _flat(text: str) -> str:
 
 
 def _places(fields: Sequence[Field], lookup: Lookup, split: _Split) -> list[_Place]:
-    places = (_Place(field, list(_indexed_matches(field.text, lookup, split))) for field in fields)
+    places = (_Place(field, list(_indexed_matches(field.text, lookup, split))) for field in fields if field.text)
     return [place for place in places if place.matches]
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 Order = Literal["newest", "recent"]
@@ -36,7 +35,8 @@ class Candidate(NamedTuple):
     id: int
     kind: str
     object_id: int
-    updated_at: datetime
+    # When it last changed, in days.
+    changed: float
     length: int
     title_key: str
     title: str
@@ -49,6 +49,12 @@ class Allowed:
 
     sql: str
     params: tuple[Any, ...]
+    # What a document must have been marked with: one of each group. Narrows only; the SQL alone decides.
+    marks: tuple[tuple[str, ...], ...] = ()
+    # These marks and being shared are all that is asked.
+    marks_suffice: bool = False
+    # Beside what is shared, the caller may see some of what is limited.
+    with_limited: bool = True
 
     COLUMNS: ClassVar = ("id", "kind", "object_id", "updated_at", "length", "title_key")
 
@@ -59,12 +65,25 @@ class Allowed:
 
 
 class Text(NamedTuple):
+    """The tokens of a document, and its marks: what filters ask for most, for a backend that can look it up like a word."""
+
     title: str
     body: str
+    marks: str
 
 
 class Backend(Protocol):
-    def write(self, slot: str, texts: Mapping[int, Text]) -> None: ...
+    # Columns of the documents' rows that hold the text here, each with how a value is given to SQL.
+    text_columns: Mapping[str, str]
+
+    def text_values(self, text: Text) -> tuple[str, ...]:
+        """For those columns."""
+
+    def write(self, slot: str, texts: Mapping[int, Text]) -> None:
+        """The texts of rows that were just written, where they are kept apart."""
+
+    def mark(self, slot: str, number: int, marks: str) -> None:
+        """Other marks for a document whose words stay."""
 
     def remove(self, slot: str, ids: Sequence[int]) -> None: ...
 

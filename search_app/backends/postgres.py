@@ -12,6 +12,7 @@ _TABLE = "search_app_document"
 _ORDERS = {"newest": "id DESC", "recent": "updated_at DESC, kind, object_id"}
 # The number of an advisory lock; any will do that nobody else takes.
 _LOCK = 0x5EA2C4
+_CANDIDATE = "id, kind, object_id, extract(epoch FROM updated_at)::float8 / 86400, length, title_key, title, body"
 # No token has it.
 _IN_TITLE = "^"
 # The planner takes looking into a tsvector for cheap. Most are stored apart: reading each takes ten times longer.
@@ -19,10 +20,17 @@ _BY_INDEX = "SET LOCAL enable_seqscan = {0}; SET LOCAL enable_indexscan = {0}"
 
 
 class PostgresBackend:
+    # Written with the row: a second statement would enter all words into the index once more.
+    text_columns: Mapping[str, str] = {"title": "%s", "body": "%s", "terms": "%s::tsvector"}
+
+    def text_values(self, text: Text) -> tuple[str, ...]:
+        return text.title, text.body, _vector(text)
+
     def write(self, slot: str, texts: Mapping[int, Text]) -> None:
-        rows = [(text.title, text.body, _vector(text), number) for number, text in texts.items()]
-        with connection.cursor() as cursor:
-            cursor.executemany(f"UPDATE {_TABLE} SET title = %s, body = %s, terms = %s::tsvector WHERE id = %s", rows)  # noqa: S608
+        """The texts came with the documents."""
+
+    def mark(self, slot: str, number: int, marks: str) -> None:
+        """What filters ask for is in the row that every match is read from."""
 
     def remove(self, slot: str, ids: Sequence[int]) -> None:
         """The texts go with the documents."""
@@ -113,8 +121,7 @@ def _quoted(token: str) -> str:
 
 
 def _candidates(source: str, params: Sequence[Any]) -> list[Candidate]:
-    columns = ", ".join((*Allowed.COLUMNS, "title", "body"))
-    return [Candidate._make(row) for row in _select(f"SELECT {columns} {source}", params)]
+    return [Candidate._make(row) for row in _select(f"SELECT {_CANDIDATE} {source}", params)]
 
 
 def _select(sql: str, params: Sequence[Any]) -> list[Any]:

@@ -1,25 +1,38 @@
 """SQLite: FTS5 in the same file and the same transaction as the write. It matches and counts; scores are made above."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from django.db import connection
 from django.db.models.expressions import RawSQL
 
 from search_app.backends.base import Allowed, Candidate, Clause, Expression, Order, Text, Token, leaving_out
+from search_app.marks import LIMITED, SHARED
 
 _TABLES = {"a": "search_text_a", "b": "search_text_b"}
+_CREATE = "CREATE VIRTUAL TABLE {} USING fts5(title, body, marks, tokenize = 'ascii', detail = column)"
+_CANDIDATE = "d.id, d.kind, d.object_id, julianday(d.updated_at), d.length, d.title_key, f.title, f.body"
 _ORDERS = {"newest": "d.id DESC", "recent": "d.updated_at DESC, d.kind, d.object_id"}
 
 
 class SqliteBackend:
+    text_columns: Mapping[str, str] = {}
+
+    def text_values(self, text: Text) -> tuple[str, ...]:
+        return ()
+
     def write(self, slot: str, texts: Mapping[int, Text]) -> None:
-        rows = [(number, text.title, text.body) for number, text in texts.items()]
         with connection.cursor() as cursor:
             cursor.executemany(
-                f"INSERT OR REPLACE INTO {_TABLES[slot]} (rowid, title, body) VALUES (%s, %s, %s)",  # noqa: S608
-                rows,
+                f"INSERT OR REPLACE INTO {_TABLES[slot]} (rowid, title, body, marks) VALUES (%s, %s, %s, %s)",  # noqa: S608
+                [(number, *text) for number, text in texts.items()],
+            )
+
+    def mark(self, slot: str, number: int, marks: str) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"UPDATE {_TABLES[slot]} SET marks = %s WHERE rowid = %s AND marks <> %s",  # noqa: S608
+                [marks, number, marks],
             )
 
     def remove(self, slot: str, ids: Sequence[int]) -> None:
@@ -30,7 +43,7 @@ class SqliteBackend:
         with connection.cursor() as cursor:
             # Deleting the rows would take each text apart again.
             cursor.execute(f"DROP TABLE {_TABLES[slot]}")
-            cursor.execute(f"CREATE VIRTUAL TABLE {_TABLES[slot]} USING fts5(title, body, tokenize = 'ascii')")
+            cursor.execute(_CREATE.format(_TABLES[slot]))
 
     def settle(self, slot: str) -> None:
         """The joins are written in the order they run."""
@@ -42,18 +55,19 @@ class SqliteBackend:
         """One writer at a time anyway."""
 
     def count(self, slot: str, expression: Expression, allowed: Allowed | None = None) -> int:
+        """What everybody may see is counted by words and marks alone, without reading a row for each match."""
+        words = _match(expression)
         if allowed is None:
-            table = _TABLES[slot]
-            [[total]] = _select(f"SELECT count(*) FROM {table} WHERE {table} MATCH %s", [_match(expression)])  # noqa: S608
-        else:
-            source, params = _joined(slot, expression, allowed)
-            [[total]] = _select(f"SELECT count(*) {source}", params)
-        return int(total)
+            return _count(slot, words)
+        marked = " AND ".join([f"({words})", *map(_any, allowed.marks)])
+        shared = _count(slot, f"{marked} AND {_any([SHARED])}", None if allowed.marks_suffice else allowed)
+        limited = _count(slot, f"{marked} AND {_any([LIMITED])}", allowed) if allowed.with_limited else 0
+        return shared + limited
 
     def candidates(
         self, slot: str, expression: Expression, allowed: Allowed, limit: int, without: Sequence[int] = ()
     ) -> list[Candidate]:
-        source, params = _joined(slot, expression, allowed)
+        source, params = _joined(slot, _match(expression), allowed)
         # By rowid FTS5 itself gives the order, so that LIMIT ends the reading.
         return _candidates(
             f"{source} {leaving_out(without)} ORDER BY f.rowid DESC LIMIT %s", [*params, *without, limit]
@@ -75,7 +89,7 @@ class SqliteBackend:
         limit: int,
         without: Sequence[int] = (),
     ) -> list[int]:
-        source, params = _joined(slot, expression, allowed)
+        source, params = _joined(slot, _match(expression), allowed)
         sql = f"SELECT d.id {source} {leaving_out(without)} ORDER BY {_ORDERS[order]} LIMIT %s OFFSET %s"
         return [number for (number,) in _select(sql, [*params, *without, limit, offset])]
 
@@ -84,11 +98,24 @@ class SqliteBackend:
         return RawSQL(f"SELECT rowid FROM {table} WHERE {table} MATCH %s", [_match(expression)])  # noqa: S608, S611
 
 
-def _joined(slot: str, expression: Expression, allowed: Allowed) -> tuple[str, list[Any]]:
+def _count(slot: str, match: str, allowed: Allowed | None = None) -> int:
+    table = _TABLES[slot]
+    source, params = (f"FROM {table} WHERE {table} MATCH %s", [match])
+    if allowed:
+        source, params = _joined(slot, match, allowed)
+    [[total]] = _select(f"SELECT count(*) {source}", params)
+    return int(total)
+
+
+def _any(marks: Sequence[str]) -> str:
+    return f"marks : ({' OR '.join(map(_quoted, marks))})"
+
+
+def _joined(slot: str, match: str, allowed: Allowed) -> tuple[str, list[Any]]:
     """CROSS JOIN keeps the order: matches first, then each one's row by its key."""
     table = _TABLES[slot]
     source = f"FROM {table} f CROSS JOIN ({allowed.sql}) d ON d.id = f.rowid WHERE f.{table} MATCH %s"
-    return source, [*allowed.params, _match(expression)]
+    return source, [*allowed.params, match]
 
 
 def _match(expression: Expression) -> str:
@@ -101,21 +128,18 @@ def _clause(clause: Clause) -> str:
 
 
 def _token(token: Token) -> str:
-    quoted = '"' + token.text.replace('"', '""') + '"'
-    return ("title : " if token.in_title else "") + quoted + (" *" if token.is_prefix else "")
+    return ("title : " if token.in_title else "") + _quoted(token.text) + (" *" if token.is_prefix else "")
+
+
+def _quoted(token: str) -> str:
+    return '"' + token.replace('"', '""') + '"'
 
 
 def _candidates(source: str, params: Sequence[Any]) -> list[Candidate]:
-    columns = "d.id, d.kind, d.object_id, d.updated_at, d.length, d.title_key, f.title, f.body"
-    rows = _select(f"SELECT {columns} {source}", params)
-    return [Candidate._make((*row[:3], _aware(row[3]), *row[4:])) for row in rows]
+    return [Candidate._make(row) for row in _select(f"SELECT {_CANDIDATE} {source}", params)]
 
 
 def _select(sql: str, params: Sequence[Any]) -> list[Any]:
     with connection.cursor() as cursor:
         cursor.execute(sql, params)
         return list(cursor.fetchall())
-
-
-def _aware(stored: datetime) -> datetime:
-    return stored.replace(tzinfo=UTC)

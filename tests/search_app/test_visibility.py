@@ -1,5 +1,7 @@
 """Nobody learns of what they may not see: not a title, not a snippet, not a count."""
 
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import AnonymousUser, Group, User
 
@@ -89,6 +91,32 @@ def test_what_is_found_equals_what_is_visible(insiders: Group, bob: User, carol:
         answer = search_unified(person, "needle", limit=100)
         assert {result["id"] for result in answer["results"]} == visible
         assert answer["total"] == len(visible)
+
+
+def test_what_is_counted_is_what_is_listed_with_every_filter_for_everybody(
+    insiders: Group, bob: User, carol: User
+) -> None:
+    statuses = ["open", "in_progress", "done"]
+    for n in range(18):
+        task = make_task(
+            title=f"needle {n}", labels=["odd"] if n % 2 else [], groups=["insiders"] if n % 3 == 0 else []
+        )
+        address = f"mcp://backlog/tasks/{task.ref}"
+        writing.write(as_actor(carol), f"{address}/status", {"type": "set", "value": statuses[n % 4 % 3]})
+        if n % 5 == 0:
+            writing.archive(as_actor(carol), address)
+    make_epic(title="needle", groups=["insiders"])
+    create_resource(system(), "resources/needle.md", "needle")
+    choices: list[dict[str, Any]] = [{}, {"status": "open"}, {"status": ["open", "done"]}, {"label": "odd"}]
+    choices += [{"types": "task"}, {"types": ["epic", "resource"]}, {"types": "task", "status": "open", "label": "odd"}]
+    for person in (bob, carol, make_user("ines", "viewer", "insiders")):
+        refs = {task.ref for task in Task.objects.visible_to(person).live()}
+        for chosen in choices:
+            answer = search_unified(person, "needle", limit=100, **chosen)
+            assert answer["total"] == len(answer["results"]) > 0, (person, chosen)
+            tasks = {result["id"] for result in answer["results"] if result["type"] == "task"}
+            assert tasks <= refs, (person, chosen)
+        assert set(found(person, "needle", limit=100, types="task")) == refs
 
 
 def test_a_page_is_full_although_most_matches_are_hidden(insiders: Group, bob: User) -> None:
