@@ -1,14 +1,52 @@
-"""SQLite for many writers: they wait for the write lock in short, uneven naps, so that none of them starves."""
+"""SQLite for many writers: a process lets its threads ask for the write lock one by one, in the order they came.
+
+Were all of them to ask, chance would decide who goes next, and one in twenty would wait three times as long as the rest.
+"""
 
 import random
 import sqlite3
+import threading
 import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from django.db.backends.sqlite3 import base
 
-SHORTEST_NAP, LONGEST_NAP = 0.001, 0.02
+# Between two askings. Uneven, so that another process is not always the one that comes too late.
+SHORTEST_NAP, LONGEST_NAP = 0.0005, 0.003
 # SQLite's extended error codes carry the plain one in their lowest byte.
 PRIMARY_CODE = 0xFF
+
+
+class Turns:
+    """First come, first served; a plain lock promises no order."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: deque[threading.Event] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @contextmanager
+    def taken(self, deadline: float) -> Iterator[None]:
+        """Whoever waited in vain goes on too, and is told by the database that it is locked."""
+        mine = threading.Event()
+        with self._lock:
+            self._waiting.append(mine)
+            self._waiting[0].set()
+        try:
+            mine.wait(max(deadline - time.monotonic(), 0))
+            yield
+        finally:
+            with self._lock:
+                self._waiting.remove(mine)
+                if self._waiting:
+                    self._waiting[0].set()
+
+
+TURNS = Turns()
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -16,14 +54,19 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """SQLite's own waiting backs off to 100 ms a time; among writers who return at once, such a sleeper never wins."""
         patience = self.settings_dict["OPTIONS"].get("timeout", 5)
         deadline = time.monotonic() + patience
-        self.connection.execute("PRAGMA busy_timeout = 0")
-        try:
+        with TURNS.taken(deadline), self._without_waiting(patience):
             while not self._begins() and time.monotonic() < deadline:
                 time.sleep(random.uniform(SHORTEST_NAP, LONGEST_NAP))  # noqa: S311  # no secret
+            if not self.connection.in_transaction:
+                super()._start_transaction_under_autocommit()  # type: ignore[misc]  # the stubs do not know it
+
+    @contextmanager
+    def _without_waiting(self, patience: float) -> Iterator[None]:
+        self.connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            yield
         finally:
             self.connection.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
-        if not self.connection.in_transaction:
-            super()._start_transaction_under_autocommit()  # type: ignore[misc]  # the stubs do not know it
 
     def _begins(self) -> bool:
         try:
