@@ -39,6 +39,10 @@ class ConnectionForm(RefusableForm):
         model = IBConnection
         fields = ["client_id", *_FACTS]
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["own_domains"].initial = ", ".join(self.instance.domains)
+
     def facts(self) -> dict[str, Any]:
         given = {name: self.cleaned_data[name] for name in _FACTS}
         domains = [part.strip() for part in self.cleaned_data["own_domains"].split(",") if part.strip()]
@@ -80,6 +84,7 @@ class IBConnectionAdmin(Refusable):
             created = connections.create(form.cleaned_data["client_id"], **facts, **form.secrets())
             obj.pk = created.pk
             obj.refresh_from_db()
+            scheduling.request_run(created, runs.Kind.FULL, request.user)
 
     @admin.action(description="Sync what changed")
     def sync_now(self, request: HttpRequest, queryset: QuerySet[IBConnection]) -> None:

@@ -134,7 +134,10 @@ class IBClient:
         token = self._ask("POST", f"{self.platform_url}/v1/auth/app/token").get("content")
         if not isinstance(token, str) or not re.fullmatch(r"[\w.~-]{8,512}", token):
             raise Unreachable("IntelligenceBank gave no login token.")
-        return token, f"{self.platform_url}/auth/?login=0&token={quote(token)}"
+        return token, self.sign_in_url(token)
+
+    def sign_in_url(self, token: str) -> str:
+        return f"{self.platform_url}/auth/?login=0&token={quote(token)}"
 
     def poll_browser_login(self, token: str) -> Session | None:
         """None while the person has not finished."""
