@@ -15,6 +15,7 @@ from resources_app.admin.forms import RefusableForm
 from resources_app.intelligencebank import connections, linking
 from resources_app.intelligencebank.limiting import spent_today
 from resources_app.intelligencebank.sync import refreshing, runs, scheduling
+from resources_app.intelligencebank.sync.advice import ADVICE
 from resources_app.models import IBConnection, IBEntitlement, IBFolder, IBLink, IBQuarantine, IBResource, IBSyncRun
 
 STATE_COLOURS = {"ok": "success", "auth_required": "danger", "tripped": "danger"}
@@ -138,8 +139,8 @@ class IBSyncRunAdmin(ReadOnly):
     list_filter = [("status", ChoicesCheckboxFilter), ("kind", ChoicesCheckboxFilter)]
     ordering = ["-started_at", "-id"]
     actions = ["again"]
-    fields = ["connection", "kind", "coloured_status", "error", "generation", "stage", "resumes", "started", "beat"]
-    fields += ["finished", "counted", "place"]
+    fields = ["connection", "kind", "coloured_status", "error", "advice", "generation", "stage", "resumes"]
+    fields += ["started", "beat", "finished", "counted", "place"]
 
     @admin.action(description="Go on, or run again")
     def again(self, request: HttpRequest, queryset: QuerySet[IBSyncRun]) -> None:
@@ -154,6 +155,10 @@ class IBSyncRunAdmin(ReadOnly):
     @column("Status", ordering="status", colours=RUN_COLOURS)
     def coloured_status(self, run: IBSyncRun) -> str:
         return run.status
+
+    @column("What to do")
+    def advice(self, run: IBSyncRun) -> str:
+        return ADVICE.get(run.status, "–")
 
     @column("Rows")
     def rows(self, run: IBSyncRun) -> int:

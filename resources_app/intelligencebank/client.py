@@ -267,7 +267,9 @@ def _page(body: Row, listing: Listing) -> Page:
 def _raise_for_status(answer: Answer) -> None:
     if answer.status == 200:
         return
-    if answer.status == 429 or answer.status >= 500:
+    if answer.status == 429:
+        raise Unreachable("IntelligenceBank asks for fewer calls (429).", retry_after(answer.headers))
+    if answer.status >= 500:
         raise Unreachable(f"IntelligenceBank answered {answer.status}.", retry_after(answer.headers))
     raise Refused(f"IntelligenceBank answered {answer.status}.", answer.status)
 

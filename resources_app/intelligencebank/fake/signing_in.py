@@ -6,7 +6,7 @@ from resources_app.intelligencebank.fake.world import Tenant
 
 MOST = 50
 _STYLE = (
-    "body{font:16px system-ui;max-width:26rem;margin:15vh auto;padding:0 1rem;color-scheme:light dark}"
+    "body{font:16px system-ui;max-width:26rem;margin:15vh auto;padding:0 1rem}:root{color-scheme:light dark}"
     "button{font:inherit;display:block;width:100%;margin:.5rem 0;padding:.6rem;cursor:pointer}"
 )
 
