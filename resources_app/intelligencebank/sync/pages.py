@@ -208,10 +208,13 @@ class Mirror:
 
     def _adopt(self, folders: Sequence[IBFolder]) -> None:
         """Resources and subfolders that came before their folder."""
-        for folder in folders:
-            mine = {"connection": self.connection}
-            IBResource.objects.filter(**mine, folder_ib_id=folder.ib_id, folder=None).update(folder=folder)
-            IBFolder.objects.filter(**mine, parent_ib_id=folder.ib_id, parent=None).update(parent=folder)
+        by_id = {folder.ib_id: folder for folder in folders}
+        resources = IBResource.objects.filter(connection=self.connection, folder=None, folder_ib_id__in=list(by_id))
+        for ib_id in set(resources.values_list("folder_ib_id", flat=True)):
+            resources.filter(folder_ib_id=ib_id).update(folder=by_id[ib_id])
+        below = IBFolder.objects.filter(connection=self.connection, parent=None, parent_ib_id__in=list(by_id))
+        for ib_id in set(below.values_list("parent_ib_id", flat=True)):
+            below.filter(parent_ib_id=ib_id).update(parent=by_id[ib_id])
 
 
 def _home(facts: FolderFacts | ResourceFacts) -> str:
