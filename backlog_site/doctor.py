@@ -18,6 +18,7 @@ from backlog_site import health
 from backlog_site.celery import app as celery
 from resources_app import tokens
 from resources_app.files import mounts
+from resources_app.intelligencebank.sync.standing import standings
 from search_app.rebuilding import index_health
 
 LOW_DISK_BYTES = 1024**3
@@ -45,6 +46,7 @@ def examine(url: str) -> Iterator[Finding]:
     if asked["migrations"] == "ok":
         yield _worker(asked)
         yield _index()
+        yield from _mirrors()
         yield _round_trip(url)
     yield from _roots()
     yield _disk()
@@ -93,6 +95,12 @@ def _index() -> Finding:
     stale = sum(found["missing_or_stale"].values())
     message = f"{stale} documents are missing or stale, {found['leftover']} are left over ({found['status']})."
     return Finding(WARNING, "search index", message, found["suggestion"])
+
+
+def _mirrors() -> Iterator[Finding]:
+    for one in standings():
+        level = OK if one.is_well else WARNING
+        yield Finding(level, "IntelligenceBank", f"{one.client_id}: {one.message}", one.advice)
 
 
 def _round_trip(url: str) -> Finding:

@@ -6,18 +6,32 @@ from django.contrib.auth.models import User
 
 from resources_app import jobs
 from resources_app.access import Actor
-from resources_app.errors import PermissionDenied, ValidationFailed
-from resources_app.models import Job
+from resources_app.errors import NotFound, PermissionDenied, ValidationFailed
+from resources_app.intelligencebank.sync import scheduling
+from resources_app.models import IBSyncRun
 
+SYNC = "sync-"
 STARTABLE = ("scan_resources", "reindex", "ib_incremental")
 
 
-def start(actor: Actor, kind: str, again: str = "") -> Job:
+def start(actor: Actor, kind: str, again: str = "") -> None:
     """A kind of work that needs no arguments, or a failed run once more. For admins."""
     if not actor.is_admin:
         raise PermissionDenied("Only admins start background work.", suggestion="Ask an administrator.")
-    if again.isascii() and again.isdigit() and len(again) < 19:
-        return jobs.retry(int(again))
-    if kind not in STARTABLE:
+    number = again.removeprefix(SYNC)
+    if number.isascii() and number.isdigit() and len(number) < 19:
+        _start_again(actor, int(number), is_sync=again.startswith(SYNC))
+    elif kind in STARTABLE:
+        jobs.enqueue(kind, {}, key=kind, requested_by=cast(User, actor.user))
+    else:
         raise ValidationFailed(f"There is no work {kind!r} to start.", field="kind", allowed_values=list(STARTABLE))
-    return jobs.enqueue(kind, {}, key=kind, requested_by=cast(User, actor.user))
+
+
+def _start_again(actor: Actor, number: int, *, is_sync: bool) -> None:
+    if not is_sync:
+        jobs.retry(number)
+        return
+    run = IBSyncRun.objects.select_related("connection").filter(pk=number).first()
+    if run is None:
+        raise NotFound("There is no such run.", id=f"{SYNC}{number}")
+    scheduling.request_run(run.connection, run.kind, actor.user)

@@ -5,6 +5,7 @@ from typing import Any
 from resources_app.documents import document_of, uri_of
 from resources_app.etags import make_etag
 from resources_app.history import Document
+from resources_app.intelligencebank.sync.advice import ADVICE
 from resources_app.models import Change, Comment, Epic, Folder, IBSyncRun, Job, Resource, Task
 from resources_app.outcomes import warnings_about
 
@@ -124,16 +125,22 @@ def sync_run_json(run: IBSyncRun) -> dict[str, Any]:
         "state": states.get(run.status, "failed"),
         "status": run.status,
         "client_id": run.connection.client_id,
-        "progress": {
-            "done": run.counters.get("rows", 0),
-            "total": run.checkpoint.get("count") or 0,
-            "note": run.checkpoint.get("stage", ""),
-        },
+        "progress": _sync_progress(run),
         "counters": run.counters,
         "error": run.error or None,
+        "suggestion": ADVICE.get(run.status),
+        "resumes_at": run.resume_at.isoformat() if run.resume_at else None,
         "created_at": run.started_at.isoformat(),
         "finished_at": run.finished_at.isoformat() if run.finished_at else None,
     }
+
+
+def _sync_progress(run: IBSyncRun) -> dict[str, Any]:
+    """Rows that come twice, because pages overlap, count twice: about how many there are is all that is known."""
+    rows = run.counters.get("rows", 0)
+    if run.finished_at:
+        return {"done": rows, "total": 0, "note": f"{rows} rows read"}
+    return {"done": rows, "total": max(rows, run.checkpoint.get("count") or 0), "note": run.checkpoint.get("stage", "")}
 
 
 def job_json(job: Job) -> dict[str, Any]:

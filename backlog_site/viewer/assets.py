@@ -45,11 +45,12 @@ def folder(request: HttpRequest, client_id: str, folder_id: str) -> HttpResponse
 @page("POST")
 def link(request: HttpRequest, client_id: str) -> HttpResponse:
     """Begins a sign-in at IntelligenceBank, or looks whether it is finished."""
-    step = linking.check if request.POST.get("finished") else linking.begin
-    status = step(request.user, client_id)
+    finished = bool(request.POST.get("finished"))
+    status = linking.check(request.user, client_id) if finished else linking.begin(request.user, client_id)
     if status["state"] == "linked":
         return redirect("viewer:ib_folder", client_id, ROOT)
-    return show(request, "viewer/assets_link.html", {"nav": "ib", "link": status, "client_id": client_id})
+    context = {"nav": "ib", "link": status, "client_id": client_id, "finished": finished}
+    return show(request, "viewer/assets_link.html", context)
 
 
 @page()

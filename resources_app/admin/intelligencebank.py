@@ -15,6 +15,7 @@ from resources_app.admin.forms import RefusableForm
 from resources_app.intelligencebank import connections, linking
 from resources_app.intelligencebank.limiting import spent_today
 from resources_app.intelligencebank.sync import refreshing, runs, scheduling
+from resources_app.intelligencebank.sync.advice import ADVICE
 from resources_app.models import IBConnection, IBEntitlement, IBFolder, IBLink, IBQuarantine, IBResource, IBSyncRun
 
 STATE_COLOURS = {"ok": "success", "auth_required": "danger", "tripped": "danger"}
@@ -38,6 +39,10 @@ class ConnectionForm(RefusableForm):
     class Meta:
         model = IBConnection
         fields = ["client_id", *_FACTS]
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["own_domains"].initial = ", ".join(self.instance.domains)
 
     def facts(self) -> dict[str, Any]:
         given = {name: self.cleaned_data[name] for name in _FACTS}
@@ -80,6 +85,7 @@ class IBConnectionAdmin(Refusable):
             created = connections.create(form.cleaned_data["client_id"], **facts, **form.secrets())
             obj.pk = created.pk
             obj.refresh_from_db()
+            scheduling.request_run(created, runs.Kind.FULL, request.user)
 
     @admin.action(description="Sync what changed")
     def sync_now(self, request: HttpRequest, queryset: QuerySet[IBConnection]) -> None:
@@ -133,8 +139,8 @@ class IBSyncRunAdmin(ReadOnly):
     list_filter = [("status", ChoicesCheckboxFilter), ("kind", ChoicesCheckboxFilter)]
     ordering = ["-started_at", "-id"]
     actions = ["again"]
-    fields = ["connection", "kind", "coloured_status", "error", "generation", "stage", "resumes", "started", "beat"]
-    fields += ["finished", "counted", "place"]
+    fields = ["connection", "kind", "coloured_status", "error", "advice", "generation", "stage", "resumes"]
+    fields += ["started", "beat", "finished", "counted", "place"]
 
     @admin.action(description="Go on, or run again")
     def again(self, request: HttpRequest, queryset: QuerySet[IBSyncRun]) -> None:
@@ -149,6 +155,10 @@ class IBSyncRunAdmin(ReadOnly):
     @column("Status", ordering="status", colours=RUN_COLOURS)
     def coloured_status(self, run: IBSyncRun) -> str:
         return run.status
+
+    @column("What to do")
+    def advice(self, run: IBSyncRun) -> str:
+        return ADVICE.get(run.status, "–")
 
     @column("Rows")
     def rows(self, run: IBSyncRun) -> int:

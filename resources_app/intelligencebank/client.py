@@ -134,7 +134,10 @@ class IBClient:
         token = self._ask("POST", f"{self.platform_url}/v1/auth/app/token").get("content")
         if not isinstance(token, str) or not re.fullmatch(r"[\w.~-]{8,512}", token):
             raise Unreachable("IntelligenceBank gave no login token.")
-        return token, f"{self.platform_url}/auth/?login=0&token={quote(token)}"
+        return token, self.sign_in_url(token)
+
+    def sign_in_url(self, token: str) -> str:
+        return f"{self.platform_url}/auth/?login=0&token={quote(token)}"
 
     def poll_browser_login(self, token: str) -> Session | None:
         """None while the person has not finished."""
@@ -264,7 +267,9 @@ def _page(body: Row, listing: Listing) -> Page:
 def _raise_for_status(answer: Answer) -> None:
     if answer.status == 200:
         return
-    if answer.status == 429 or answer.status >= 500:
+    if answer.status == 429:
+        raise Unreachable("IntelligenceBank asks for fewer calls (429).", retry_after(answer.headers))
+    if answer.status >= 500:
         raise Unreachable(f"IntelligenceBank answered {answer.status}.", retry_after(answer.headers))
     raise Refused(f"IntelligenceBank answered {answer.status}.", answer.status)
 

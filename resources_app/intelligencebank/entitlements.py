@@ -96,7 +96,7 @@ def _replace(link: IBLink, rights: Rights, started: datetime, session: Session) 
     with transaction.atomic():
         IBLink.objects.select_for_update().get(pk=link.pk)
         _upsert(fresh)
-        link.entitlements.exclude(folder_id__in=[one.folder_id for one in fresh]).delete()
+        link.entitlements.filter(verified_at__lt=started).delete()
         IBLink.objects.filter(pk=link.pk).update(verified_at=started, error="")
     return len(fresh)
 

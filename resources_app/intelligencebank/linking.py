@@ -9,7 +9,7 @@ from resources_app import jobs
 from resources_app.access import Person, may_read
 from resources_app.errors import NotFound, PermissionDenied, Unavailable
 from resources_app.intelligencebank import connections
-from resources_app.intelligencebank.client import IBClient, Session
+from resources_app.intelligencebank.client import Session
 from resources_app.intelligencebank.failures import AuthRequired, IBFailure
 from resources_app.models import IBConnection, IBLink
 
@@ -46,23 +46,22 @@ def begin(user: Person, client_id: str) -> dict[str, Any]:
 
 
 def check(user: Person, client_id: str) -> dict[str, Any]:
-    """Looks whether a sign-in that was begun is finished."""
+    """Looks whether a sign-in that was begun is finished; if not, says again where it is done."""
     link = link_of(user, connection_for(user, client_id))
-    if link is not None and link.pending:
-        client = connections.client_for(link.connection, hurried=True)
-        try:
-            _finish(link, client)
-        except IBFailure as failure:
-            raise Unavailable(str(failure)) from None
-        finally:
-            client.close()
+    if link is None or not link.pending:
+        return status(user, client_id)
+    client = connections.client_for(link.connection, hurried=True)
+    try:
+        token = connections.open_token(link)
+        session = client.poll_browser_login(token)
+    except IBFailure as failure:
+        raise Unavailable(str(failure)) from None
+    finally:
+        client.close()
+    if session is None:
+        return status(user, client_id) | {"sign_in_url": client.sign_in_url(token)}
+    keep_session(link, session)
     return status(user, client_id)
-
-
-def _finish(link: IBLink, client: IBClient) -> None:
-    session = client.poll_browser_login(connections.open_token(link))
-    if session is not None:
-        keep_session(link, session)
 
 
 def keep_session(link: IBLink, session: Session) -> None:

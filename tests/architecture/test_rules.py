@@ -42,7 +42,7 @@ ALLOWED_WRITES: dict[str, set[str]] = {
     "resources_app/intelligencebank/sync/stages.py": {"update"},
     "resources_app/intelligencebank/sync/completeness.py": {"update"},
     "resources_app/intelligencebank/sync/sweeping.py": {"update", "delete"},
-    "resources_app/intelligencebank/sync/tree.py": {"bulk_update"},
+    "resources_app/intelligencebank/sync/tree.py": {"bulk_update", "update"},
     "resources_app/intelligencebank/sync/refreshing.py": {"save"},
     "resources_app/intelligencebank/sync/working.py": {"save"},
     # people and groups, which are Django's

@@ -25,12 +25,14 @@ _barrier: Barrier | None = None
 CODE = "import sys, django; django.setup(); from tests.concurrency import crew; crew.answer(*sys.argv[1:])"
 
 
-def send(variables: dict[str, str], function: Callable[..., Any], *arguments: Any) -> Any:
+def send(
+    variables: dict[str, str], function: Callable[..., Any], *arguments: Any, patience: float = PATIENCE_SECONDS
+) -> Any:
     """What the function answers when it runs in a process of its own. Arguments and answer travel as JSON."""
     command = [sys.executable, "-c", CODE, function.__module__, function.__name__, json.dumps(arguments)]
     crew = subprocess.Popen(command, cwd=ROOT, env=variables, text=True, stdout=subprocess.PIPE, start_new_session=True)
     try:
-        output, _ = crew.communicate(timeout=PATIENCE_SECONDS)
+        output, _ = crew.communicate(timeout=patience)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(crew.pid, signal.SIGKILL)

@@ -18,17 +18,20 @@ def test_a_connection_is_made_and_its_secrets_never_shown(fake: FakeIB, tenant: 
         "client_id": "BnK4JV",
         "name": "Marketing",
         "platform_url": fake.urls["platform"],
+        "own_domains": "assets.example.com",
         "email": SERVICE,
         "password": SERVICE_PASSWORD,
     }
     assert client.post(url("ibconnection_add"), form).status_code == 302
     connection = IBConnection.objects.get()
+    assert IBSyncRun.objects.get().status == "running", "the first run begins by itself"
     assert sync(connection).status == "complete"
     page = client.get(url("ibconnection_change", connection.pk))
     assert SERVICE_PASSWORD not in page.content.decode() and SERVICE not in page.content.decode()
     again = opened(client, "ibconnection_change", connection.pk) | {"name": "Renamed"}
     assert client.post(url("ibconnection_change", connection.pk), again).status_code == 302
     connection.refresh_from_db()
+    assert connection.domains == ["assets.example.com"], "what was left as it is stays"
     assert connection.name == "Renamed" and sync(connection).status == "complete", "an empty password changes nothing"
 
 

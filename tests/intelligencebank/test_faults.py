@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from resources_app.intelligencebank.fake.profile import FAULTS, Fault
+from resources_app.intelligencebank.fake.profile import FAULTS, TOUCHES, Fault
 from resources_app.intelligencebank.fake.service import FakeIB, Query
 from resources_app.intelligencebank.fake.world import Tenant
 from resources_app.intelligencebank.hosts import HostPolicy
@@ -14,7 +14,7 @@ from resources_app.intelligencebank.sync import working
 from resources_app.intelligencebank.transport import Limits, Transport
 from resources_app.models import IBConnection, IBFolder, IBResource, IBSyncRun
 from tests.intelligencebank.mirrors import all_ids, sync, visible_rows
-from tests.intelligencebank.worlds import fill_tenant, folder_named
+from tests.intelligencebank.worlds import ALICE, fill_tenant, folder_named
 
 STAGES_OF = {
     "full": ("address", "login", "folders", "resources", "in_folder", "by_id"),
@@ -80,7 +80,7 @@ def _make_counts_differ(fake: FakeIB, tenant: Tenant) -> None:
     """A resource that moves after the folders were read sends the run into single folders."""
     moving, logos, photos = sorted(all_ids(fake))[0], folder_named(tenant, "Logos"), folder_named(tenant, "Photos")
     fake.between = lambda query: (
-        tenant.move(moving, photos if tenant.home[tenant.resource(moving)] == logos else logos, touches=False)
+        tenant.move(moving, photos if tenant.home[tenant.resource(moving)] == logos else logos)
         if query.search.get("parent") == folder_named(tenant, "Marketing")
         else None
     )
@@ -130,7 +130,7 @@ def test_changes_between_pages_lose_nothing(
         elif kind == "update":
             tenant.update(victim, name="changed")
         elif kind == "move":
-            tenant.move(victim, folder_named(tenant, "Logos"), touches=False)
+            tenant.move(victim, folder_named(tenant, "Logos"))
 
     fake.between = between
     run = sync(connection)
@@ -149,8 +149,8 @@ def test_changes_between_pages_lose_nothing(
         {"page_cap": 7},
         {"page_cap": 1000, "root_listing": "children"},
         {"deleted": "status", "ties": "shuffled"},
-        {"count": "total", "move_touches": False},
-        {"count": "stale"},
+        {"count": "total", "touching": frozenset()},
+        {"count": "stale", "touching": frozenset(TOUCHES)},
         {"login_failure": "401", "overload": "200", "calls_per_minute": 10_000},
     ],
     ids=str,
@@ -161,13 +161,20 @@ def test_the_mirror_is_right_whatever_the_real_one_turns_out_to_be(
     fake.profile = replace(fake.profile, **switches)
     assert sync(connection).status == "complete"
     assert visible_rows(connection) == all_ids(fake)
-    gone = sorted(all_ids(fake))[9]
+    gone, moved, tagged = sorted(all_ids(fake))[9:12]
+    logos, legal = folder_named(tenant, "Logos"), folder_named(tenant, "Legal")
     tenant.delete(gone)
+    tenant.move(moved, legal)
+    tenant.tag(tagged, "retagged")
+    tenant.move_folder(logos, legal)
+    tenant.grant(ALICE, legal, "preview")
     fake.expire_sessions()
     run = sync(connection)
     is_stale = switches.get("count") == "stale"
     assert run.status == ("incomplete" if is_stale else "complete"), run.error
     assert visible_rows(connection) == all_ids(fake) | ({gone} if is_stale else set())
+    assert IBFolder.objects.get(ib_id=logos).parent == IBResource.objects.get(ib_id=moved).folder
+    assert IBResource.objects.get(ib_id=tagged).tags == ["retagged"]
     IBSyncRun.objects.filter(status="paused").update(status="failed")
     assert sync(connection, "reconcile").status == "complete"
     assert visible_rows(connection) == all_ids(fake)

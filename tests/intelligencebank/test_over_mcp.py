@@ -2,43 +2,14 @@
 
 import asyncio
 import json
-import os
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from mcp import Client, MCPError
 
-from resources_app.intelligencebank.fake.service import FakeIB
-from resources_app.intelligencebank.fake.world import Tenant
-from tests.intelligencebank.worlds import ALICE, BOB, fill_tenant, folder_named, running_fake
+from tests.intelligencebank.library import CLIENT_ID, Library, running_library  # noqa: F401  a fixture
+from tests.intelligencebank.worlds import folder_named
 from tests.mcp.clients import ERAS, connected
-from tests.mcp.site import Site, running_site
-
-CLIENT_ID = "vvVq"
-
-
-@dataclass
-class Library:
-    site: Site
-    fake: FakeIB
-    tenant: Tenant
-    tokens: dict[str, str]
-
-
-@pytest.fixture(scope="module")
-def library() -> Iterator[Library]:
-    with running_fake() as fake:
-        tenant = fill_tenant(fake, CLIENT_ID)
-        origins = ",".join(fake.urls.values())
-        with running_site(os.environ["REDIS_URL"], BACKLOG_IB_LOCAL_ORIGINS=origins, BACKLOG_LOG_LEVEL="DEBUG") as site:
-            roles = {"alice": ["contributor"], "bob": ["viewer"], "carol": ["admin"]}
-            tokens = {name: site.elsewhere.token(name=name, roles=of, scope="read") for name, of in roles.items()}
-            assert site.elsewhere.sync_tenant(platform_url=fake.urls["platform"], client_id=CLIENT_ID) == "complete"
-            for name, email, word in (("alice", ALICE, "alice-secret-word"), ("bob", BOB, "bob-secret-word")):
-                site.elsewhere.link_person(name=name, client_id=CLIENT_ID, email=email, password=word)
-            yield Library(site, fake, tenant, tokens)
 
 
 async def contents(client: Client, uri: str) -> Any:

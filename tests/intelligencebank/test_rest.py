@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import httpx
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -96,8 +97,13 @@ def test_a_person_links_and_unlinks_their_account(fake: FakeIB, mirrored: IBConn
     assert client.get(f"{BASE}/link/").json()["state"] == "not_linked"
     begun = client.request("post", f"{BASE}/link/", {}).json()
     token = begun["sign_in_url"].rpartition("=")[2]
-    assert begun["state"] == "pending" and client.get(f"{BASE}/link/").json()["state"] == "pending"
-    fake.finish_browser_login(token, "BnK4JV", ALICE)
+    assert begun["state"] == "pending" and client.get(f"{BASE}/link/").json() == begun, "and again where to sign in"
+    page = httpx.get(begun["sign_in_url"], trust_env=False).text
+    assert ALICE in page and not [secret for secret in fake.secrets if secret in page]
+    sent = {"client": "BnK4JV", "email": ALICE}
+    assert "You are signed in" in httpx.post(begun["sign_in_url"], data=sent, trust_env=False).text
+    over = begun["sign_in_url"].replace(token, "tok-nobody")
+    assert "over" in httpx.post(over, data=sent, trust_env=False).text
     assert client.get(f"{BASE}/link/").json()["state"] == "linked"
     from resources_app import jobs, tasks  # noqa: F401
 

@@ -7,7 +7,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from resources_app.intelligencebank.fake.service import FakeIB
-from resources_app.intelligencebank.fake.world import Tenant
+from resources_app.intelligencebank.fake.world import ROOT_ID, Tenant
 from resources_app.intelligencebank.sync import runs
 from resources_app.models import IBConnection, IBFolder, IBQuarantine, IBResource
 from tests.intelligencebank.mirrors import all_ids, content, sync, visible_rows
@@ -78,6 +78,23 @@ def test_the_watermark_is_never_later_than_the_run(fake: FakeIB, tenant: Tenant,
     assert connection.watermark <= before + timedelta(seconds=5)
 
 
+def test_a_time_still_to_come_does_not_freeze_a_row(fake: FakeIB, tenant: Tenant, connection: IBConnection) -> None:
+    changed = sorted(all_ids(fake))[0]
+    tenant.update(changed, lastUpdateTime="2999-01-01T00:00:00Z")
+    sync(connection)
+    tenant.update(changed, lastUpdateTime="2026-01-01T00:00:00Z", name="Put right")
+    sync(connection)
+    assert IBResource.objects.get(ib_id=changed).name == "Put right"
+
+
+def test_names_of_any_length_and_script_are_kept(fake: FakeIB, tenant: Tenant, connection: IBConnection) -> None:
+    longest = "ש" * 9_999 + "界"
+    ib_id = tenant.add_resource(folder_named(tenant, "Logos"), name=longest, lastUpdateTime="0000-00-00T00:00:00Z")
+    assert sync(connection).status == "complete"
+    row = IBResource.objects.get(ib_id=ib_id)
+    assert (row.name, row.source_updated_at) == (longest, None)
+
+
 def test_a_new_folder_met_by_an_incremental_run_is_fetched(tenant: Tenant, connection: IBConnection) -> None:
     sync(connection)
     videos = tenant.add_folder("Videos", folder_named(tenant, "Marketing"))
@@ -140,19 +157,43 @@ def test_an_account_that_lost_its_rank_hides_nothing(fake: FakeIB, tenant: Tenan
     everything = visible_rows(connection)
     service = tenant.people["service@example.com"]
     service.is_main_admin = False
-    service.grants[folder_named(tenant, "Marketing")] = "admin"
+    service.grants |= {ROOT_ID: "admin", folder_named(tenant, "Legal"): None}
     assert sync(connection).status == "tripped"
+    assert visible_rows(connection) == everything
+    runs.accept_last_trip(connection)
+    run = sync(connection)
+    assert (run.status, "rows are gone" in run.error) == ("tripped", True), "its rank is accepted, the loss is not yet"
     assert visible_rows(connection) == everything
 
 
 def test_a_moved_folder_takes_its_resources_along(tenant: Tenant, connection: IBConnection) -> None:
     sync(connection)
     logos = folder_named(tenant, "Logos")
-    tenant.folders[logos].parent = folder_named(tenant, "Legal")
-    tenant.version += 1
+    tenant.move_folder(logos, folder_named(tenant, "Legal"))
     assert sync(connection).status == "complete"
     moved = IBFolder.objects.get(ib_id=logos)
     assert (moved.parent.name, moved.depth, moved.hidden) == ("Legal", 2, False)
+
+
+def test_folders_that_go_in_circles_are_hidden_and_come_back(tenant: Tenant, connection: IBConnection) -> None:
+    """Nobody reaches them from the root, so IntelligenceBank does not list them either."""
+    tenant.fill(400, [folder_named(tenant, "Legal")])
+    sync(connection)
+    everything, marketing = visible_rows(connection), folder_named(tenant, "Marketing")
+    logos, photos = folder_named(tenant, "Logos"), folder_named(tenant, "Photos")
+    tenant.move_folder(logos, photos)
+    tenant.move_folder(photos, logos)
+    assert sync(connection).status in {"complete", "incomplete"}
+    assert sync(connection, "reconcile").status == "complete"
+    assert set(IBFolder.objects.filter(hidden=True).values_list("ib_id", flat=True)) == {logos, photos}
+    tenant.move_folder(logos, logos)
+    tenant.move_folder(photos, "f" * 32)
+    assert sync(connection, "reconcile").status == "complete"
+    assert set(IBFolder.objects.filter(hidden=True).values_list("ib_id", flat=True)) == {logos, photos}
+    for folder in (logos, photos):
+        tenant.move_folder(folder, marketing)
+    assert sync(connection).status == "complete"
+    assert visible_rows(connection) == everything and not IBFolder.objects.filter(hidden=True).exists()
 
 
 def test_cycles_orphans_and_self_parents_are_reported_and_hidden(tenant: Tenant, connection: IBConnection) -> None:

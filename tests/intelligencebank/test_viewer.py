@@ -1,13 +1,17 @@
 """IntelligenceBank in the viewer: each sees their own tree, opens assets beside, and attaches them to a task."""
 
+import re
+from html import unescape
 from urllib.parse import quote
 
 from django.contrib.auth.models import User
 
+from resources_app.intelligencebank.fake.service import FakeIB
 from resources_app.intelligencebank.fake.world import Tenant
-from resources_app.models import IBLink, IBResource, Task
+from resources_app.models import IBConnection, IBLink, IBResource, Task
 from tests.factories import make_task
-from tests.intelligencebank.worlds import folder_named
+from tests.intelligencebank.mirrors import sync
+from tests.intelligencebank.worlds import ALICE, folder_named
 from tests.viewer.browsing import fragment, signed_in, text_of
 
 LIBRARY = "/ib/BnK4JV"
@@ -49,3 +53,29 @@ def test_assets_of_several_folders_are_attached_at_once(tenant: Tenant, alices_l
     assert client.post(f"/t/{task.ref}/attach/", {"uri": [uri]}).status_code == 302
     assert Task.objects.get(pk=task.pk).references == [{"url": uri, "title": asset.name}]
     assert client.post(f"/t/{task.ref}/attach/", {}).status_code == 400
+
+
+def test_the_picker_reaches_every_asset_of_a_folder(tenant: Tenant, alices_link: IBLink, alice: User) -> None:
+    logos = folder_named(tenant, "Logos")
+    tenant.fill(80, [logos])
+    sync(alices_link.connection)
+    client, path, seen = signed_in(alice), f"/t/{make_task().ref}/pick/?client=BnK4JV&folder={logos}", set()
+    while path:
+        dialog = text_of(fragment(client, path))
+        seen |= set(re.findall(r'name="uri" value="([^"]+)"', dialog))
+        more = re.search(r'hx-get="([^"]+cursor=[^"]+)"', dialog)
+        path = unescape(more[1]) if more else ""
+    assert len(seen) == IBResource.objects.filter(folder__ib_id=logos).count() == 90
+
+
+def test_whoever_is_not_linked_is_told_so_and_led_there(fake: FakeIB, mirrored: IBConnection, alice: User) -> None:
+    client = signed_in(alice)
+    assert "is not linked" in text_of(client.get(f"{LIBRARY}/root/"))
+    begun = text_of(client.post(f"{LIBRARY}/link/"))
+    assert f"{fake.urls['platform']}/auth/" in begun
+    unfinished = text_of(client.post(f"{LIBRARY}/link/", {"finished": "1"}))
+    assert "not finished yet" in unfinished and f"{fake.urls['platform']}/auth/" in unfinished
+    [token] = fake.pending
+    fake.finish_browser_login(token, "BnK4JV", ALICE)
+    assert client.post(f"{LIBRARY}/link/", {"finished": "1"})["Location"] == f"{LIBRARY}/root/"
+    assert "Your rights are being read" in text_of(client.get(f"{LIBRARY}/root/"))

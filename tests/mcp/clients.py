@@ -1,6 +1,7 @@
 """The official client in both eras, and small functions for what goes beyond it."""
 
 import json
+import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -8,11 +9,11 @@ from typing import Any
 
 import httpx
 import httpx2
-from mcp import Client
+from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import Implementation
 
-from tests.mcp.site import Site
+from tests.mcp.site import ROOT, Site
 
 MODERN = "2026-07-28"
 PATIENCE = 20
@@ -33,6 +34,12 @@ async def connected(site: Site, token: str, mode: str, **options: Any) -> AsyncI
         info = Implementation(name="agent-of-the-test", version="1")
         async with Client(transport, mode=mode, client_info=info, **options) as client:
             yield client
+
+
+def pipe(site: Site, token: str) -> StdioServerParameters:
+    """`Client(pipe(site, token))`: the same server over stdin and stdout."""
+    environment = site.environment | {"BACKLOG_TOKEN": token, "BACKLOG_LOG_LEVEL": "DEBUG"}
+    return StdioServerParameters(command=sys.executable, args=["manage.py", "mcp_stdio"], env=environment, cwd=ROOT)
 
 
 def request(method: str, params: dict[str, Any] | None = None, request_id: Any = 1) -> dict[str, Any]:

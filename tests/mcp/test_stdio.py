@@ -5,23 +5,18 @@ import subprocess
 import sys
 
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client
 from mcp.types import ResourceListChangedNotification, ResourceUpdatedNotification
 
-from tests.mcp.clients import ERAS, PATIENCE, title
+from tests.mcp.clients import ERAS, PATIENCE, pipe, title
 from tests.mcp.conftest import Tokens
 from tests.mcp.site import ROOT, Site
-
-
-def server(site: Site, token: str) -> StdioServerParameters:
-    environment = site.environment | {"BACKLOG_TOKEN": token, "BACKLOG_LOG_LEVEL": "DEBUG"}
-    return StdioServerParameters(command=sys.executable, args=["manage.py", "mcp_stdio"], env=environment, cwd=ROOT)
 
 
 @pytest.mark.parametrize("era", ERAS)
 def test_it_serves_the_user_of_the_token(site: Site, tokens: Tokens, era: str) -> None:
     async def scenario() -> None:
-        async with Client(server(site, tokens.bob), mode=era) as client:
+        async with Client(pipe(site, tokens.bob), mode=era) as client:
             assert client.protocol_version == {"legacy": "2025-11-25", "auto": "2026-07-28"}[era]
             answer = (await client.call_tool("fixture_whoami", {})).structured_content
             assert (answer["user"], answer["via"], answer["scope"]) == ("bob", "mcp", "read")
@@ -38,7 +33,7 @@ def test_a_legacy_client_hears_of_changes_through_the_pipe(site: Site, tokens: T
         async def keep(message: object) -> None:
             heard.put_nowait(message)
 
-        async with Client(server(site, tokens.bob), mode="legacy", message_handler=keep) as client:
+        async with Client(pipe(site, tokens.bob), mode="legacy", message_handler=keep) as client:
             await client.subscribe_resource(uri)
             site.elsewhere.write(uri=uri, operation=title("Changed elsewhere"))
             told = await asyncio.wait_for(heard.get(), PATIENCE)
@@ -55,7 +50,7 @@ def test_a_modern_client_hears_of_changes_through_the_pipe(site: Site, tokens: T
 
     async def scenario() -> None:
         async with (
-            Client(server(site, tokens.bob), mode="auto") as client,
+            Client(pipe(site, tokens.bob), mode="auto") as client,
             client.listen(resource_subscriptions=[uri]) as subscription,
         ):
             site.elsewhere.write(uri=uri, operation=title("Changed elsewhere"))

@@ -1,4 +1,4 @@
-"""`get_resource`, `resources/read` and REST give the same for every registered address, to everybody, over the wire."""
+"""`get_resource`, `resources/read` and REST give the same for every registered address, to everybody, over HTTP and stdio."""
 
 import asyncio
 import base64
@@ -9,7 +9,7 @@ import pytest
 from mcp import Client, MCPError
 
 from resources_app.registry import REGISTRY
-from tests.mcp.clients import ERAS, connected
+from tests.mcp.clients import ERAS, connected, pipe
 from tests.mcp.conftest import Tokens, site, tokens  # noqa: F401  fixtures
 from tests.mcp.site import Site
 
@@ -104,10 +104,11 @@ def test_the_same_data_by_tool_by_resource_and_by_rest(site: Site, tokens: Token
     token = getattr(tokens, person)
 
     async def scenario() -> None:
-        async with connected(site, token, era) as client:
+        async with connected(site, token, era) as client, Client(pipe(site, token), mode=era) as piped:
             for uri in addresses():
                 read, called = await by_resource(client, uri), await by_tool(client, uri)
                 assert read == called == by_rest(site, token, uri), uri
+                assert read == await by_resource(piped, uri) == await by_tool(piped, uri), uri
                 assert (read is not None) == may_see(person, uri), uri
 
     asyncio.run(scenario())

@@ -2,12 +2,13 @@
 
 import random
 import re
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args, get_type_hints
 
 from resources_app.intelligencebank.client import EXPIRED
 
 AUTH_ERRORS = tuple(sorted(EXPIRED))
+TOUCHES = ("move", "tag", "permission", "folder_move")
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,25 @@ class Profile:
     deleted: Literal["absent", "status"] = "absent"
     count: Literal["visible", "total", "stale"] = "visible"
     ties: Literal["stable", "shuffled"] = "stable"
-    move_touches: bool = True
-    folder_move_touches_children: bool = False
+    # What changes the lastUpdateTime of a resource, beside a change of its fields; folder_move is of the folder above.
+    touching: frozenset[str] = frozenset({"move", "tag", "permission"})
     session: Literal["absolute", "sliding"] = "absolute"
     sessions: Literal["many", "single"] = "many"
     root_listing: Literal["root", "children"] = "root"
     calls_per_minute: int = 0
+
+
+def switched(profile: Profile, name: str, value: str) -> Profile:
+    """By names and words, as a person types them. ValueError says what there is."""
+    kinds = get_type_hints(Profile)
+    if name not in kinds:
+        raise ValueError(f"{name!r} is no switch; there are {', '.join(kinds)}.")
+    words = TOUCHES if name == "touching" else get_args(kinds[name])
+    given = value.split("+") if name == "touching" and value else [value]
+    if words and not {*given} - {""} <= {*words}:
+        raise ValueError(f"{name} is one of {', '.join(map(repr, words))}.")
+    read: Any = {int: int, frozenset[str]: lambda _: frozenset(given) - {""}}.get(kinds[name], str)
+    return replace(profile, **{name: read(value)})
 
 
 # How a call can fail, beside a plain number, which is a status.

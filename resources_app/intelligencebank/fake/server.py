@@ -101,6 +101,9 @@ class _Exchange(BaseHTTPRequestHandler):
         match self.server.role, unquote(parts.path).strip("/").split("/"):
             case "platform", ["v1", "auth", "app", action]:
                 return "address", self._platform(action, dict(parse_qsl(parts.query)))
+            case "platform", ["auth"]:
+                token = dict(parse_qsl(parts.query)).get("token", "")
+                return "sign_in", self.server.fake.sign_in_page(token, dict(parse_qsl(body.decode())))
             case "v2", ["webapp", "1.0", "login"]:
                 return "login", self.server.fake.login(dict(parse_qsl(body.decode())))
             case "v3", ["api", "json"]:

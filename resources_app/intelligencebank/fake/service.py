@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
+from resources_app.intelligencebank.fake import signing_in
 from resources_app.intelligencebank.fake.profile import Fault, Profile
 from resources_app.intelligencebank.fake.thumbnails import picture
 from resources_app.intelligencebank.fake.world import ROOT_ID, ZEROS, Folder, Person, Tenant, number_of
@@ -65,6 +66,10 @@ class Query:
         return "recent" if self.order.startswith("lastUpdateTime") else "resources"
 
 
+def _html(page: str) -> Reply:
+    return Reply(raw=page.encode(), content_type="text/html; charset=utf-8")
+
+
 class FakeIB:
     """`between` is called after each list, so that a test can change the world between two pages."""
 
@@ -90,7 +95,7 @@ class FakeIB:
 
     def tenant(self, client_id: str) -> Tenant:
         if client_id not in self.tenants:
-            self.tenants[client_id] = Tenant(client_id)
+            self.tenants[client_id] = Tenant(client_id, touches=lambda change: change in self.profile.touching)
             self.tenants[client_id].add_folder("Resources")
         return self.tenants[client_id]
 
@@ -153,6 +158,16 @@ class FakeIB:
             self.pending[token] = None
             self.secrets.add(token)
         return Reply(body={"SID": "", "content": token})
+
+    def sign_in_page(self, token: str, form: dict[str, str]) -> Reply:
+        """Where a person goes with their token: of the fake nobody needs a password."""
+        tenant = self.tenants.get(form.get("client", ""))
+        if token not in self.pending:
+            return _html(signing_in.sign_in_is_over())
+        if tenant is None or form.get("email") not in tenant.people:
+            return _html(signing_in.choice_of_people(self.tenants))
+        self.finish_browser_login(token, tenant.client_id, form["email"])
+        return _html(signing_in.signed_in(form["email"]))
 
     def token_status(self, token: str) -> Reply:
         session = self.pending.get(token)
@@ -238,6 +253,8 @@ class FakeIB:
         numbers = self._numbers(tenant, person, query)
         shown_numbers = numbers[query.offset : query.offset + query.limit]
         rows = [tenant.resource_row(number, person, sid, cdn) for number in shown_numbers]
+        if query.stage == "by_id":
+            rows = [row | {"matched": {"ib_uuid": row["_id"]}} for row in rows]
         return rows, self._count(tenant, query, len(numbers))
 
     def _folders(self, tenant: Tenant, person: Person, parent: str) -> list[Folder]:

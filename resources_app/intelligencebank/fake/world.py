@@ -2,7 +2,7 @@
 
 import random
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -66,6 +66,8 @@ class Folder:
 @dataclass
 class Tenant:
     client_id: str
+    # Whether a kind of change is one that lastUpdateTime shows.
+    touches: Callable[[str], bool]
     people: dict[str, Person] = field(default_factory=dict)
     folders: dict[str, Folder] = field(default_factory=dict)
     # Changes laid over what is generated: number → fields of the row.
@@ -134,14 +136,25 @@ class Tenant:
         insort(self.in_folder.setdefault(folder, []), number)
         self._touch(number)
 
-    def move(self, identity: str, folder: str, *, touches: bool = True) -> None:
+    def move(self, identity: str, folder: str) -> None:
         number = self.resource(identity)
         self.in_folder[self.home[number]].remove(number)
         self.home[number] = folder
         insort(self.in_folder[folder], number)
-        if touches:
-            self._touch(number)
-        self.version += 1
+        self._touch_for("move", number)
+
+    def tag(self, identity: str, *tags: str) -> None:
+        number = self.resource(identity)
+        self.changed.setdefault(number, {})["tags"] = list(tags)
+        self._touch_for("tag", number)
+
+    def grant(self, email: str, folder: str, level: str | None) -> None:
+        self.people[email].grants[folder] = level
+        self._touch_for("permission", *self.in_folder[folder])
+
+    def move_folder(self, identity: str, parent: str) -> None:
+        self.folders[identity].parent = parent
+        self._touch_for("folder_move", *self.in_folder[identity])
 
     def delete_folder(self, identity: str) -> None:
         for child in [one.id for one in self.folders.values() if one.parent == identity]:
@@ -157,12 +170,18 @@ class Tenant:
         return number
 
     def tick(self, seconds: float = 1) -> datetime:
-        self.clock += timedelta(seconds=seconds)
+        """Whatever happens is later than all that was made."""
+        self.clock = max(self.clock, self.created(self.next_number + self.ties)) + timedelta(seconds=seconds)
         return self.clock
 
     def _touch(self, number: int) -> None:
         self.updated[number] = self.tick()
         self.version += 1
+
+    def _touch_for(self, change: str, *numbers: int) -> None:
+        self.version += 1
+        for number in numbers if self.touches(change) else ():
+            self._touch(number)
 
     # What is shown
 

@@ -32,6 +32,7 @@ class Known(NamedTuple):
     home_id: int | None
     home_ib_id: str
     version: int
+    generation: int
     first_seen_at: datetime
     missing_since: datetime | None
     tombstoned_at: datetime | None
@@ -125,6 +126,7 @@ class Mirror:
             home,
             home_ib_id,
             "version",
+            "generation",
             "first_seen_at",
             "missing_since",
             "tombstoned_at",
@@ -150,7 +152,7 @@ class Mirror:
             row, home = known.get(one.ib_id), homes.get(_home(one))
             if one.is_deleted:
                 self._bury(model, row)
-            elif row and (_is_same(one, row, home) or _is_older(one, row)):
+            elif row and (_is_same(one, row, home) or self._is_older(one, row)):
                 unchanged.append(row.pk)
             else:
                 self.counts["created" if row is None else "revived" if _was_gone(row) else "updated"] += 1
@@ -164,6 +166,13 @@ class Mirror:
         )
         self.tell(kept, known=known)
         return list(kept)
+
+    def _is_older(self, facts: FolderFacts | ResourceFacts, row: Known) -> bool:
+        """A page that was read before a newer one must not undo it; what an earlier run saw is older in any case."""
+        if not isinstance(facts, ResourceFacts) or not facts.source_updated_at or not row.source_updated_at:
+            return False
+        was_seen = row.generation == self.generation and not _was_gone(row)
+        return was_seen and facts.source_updated_at < row.source_updated_at
 
     def _row(
         self, model: type[IBFolder] | type[IBResource], facts: Any, row: Known | None, home: int | None
@@ -199,10 +208,13 @@ class Mirror:
 
     def _adopt(self, folders: Sequence[IBFolder]) -> None:
         """Resources and subfolders that came before their folder."""
-        for folder in folders:
-            mine = {"connection": self.connection}
-            IBResource.objects.filter(**mine, folder_ib_id=folder.ib_id, folder=None).update(folder=folder)
-            IBFolder.objects.filter(**mine, parent_ib_id=folder.ib_id, parent=None).update(parent=folder)
+        by_id = {folder.ib_id: folder for folder in folders}
+        resources = IBResource.objects.filter(connection=self.connection, folder=None, folder_ib_id__in=list(by_id))
+        for ib_id in set(resources.values_list("folder_ib_id", flat=True)):
+            resources.filter(folder_ib_id=ib_id).update(folder=by_id[ib_id])
+        below = IBFolder.objects.filter(connection=self.connection, parent=None, parent_ib_id__in=list(by_id))
+        for ib_id in set(below.values_list("parent_ib_id", flat=True)):
+            below.filter(parent_ib_id=ib_id).update(parent=by_id[ib_id])
 
 
 def _home(facts: FolderFacts | ResourceFacts) -> str:
@@ -219,10 +231,3 @@ def _is_same(facts: FolderFacts | ResourceFacts, row: Known, home: int | None) -
 
 def _was_gone(row: Known) -> bool:
     return bool(row.missing_since or row.tombstoned_at)
-
-
-def _is_older(facts: FolderFacts | ResourceFacts, row: Known) -> bool:
-    """A page that was read before a newer one must not undo it."""
-    if not isinstance(facts, ResourceFacts) or not facts.source_updated_at or not row.source_updated_at:
-        return False
-    return facts.source_updated_at < row.source_updated_at and not _was_gone(row)

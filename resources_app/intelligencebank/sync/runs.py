@@ -98,9 +98,10 @@ def trip(connection: IBConnection, reason: str) -> None:
 
 
 def accept_missing(connection: IBConnection, most: int) -> None:
-    """A person has looked: the next complete run may hide this many rows."""
+    """A person has looked: the next complete run may hide this many rows, with the rank the account has now."""
     connection.state, connection.state_reason, connection.accepted_missing = IBConnection.State.OK, "", most
-    connection.save(update_fields=["state", "state_reason", "accepted_missing"])
+    connection.was_main_admin = False
+    connection.save(update_fields=["state", "state_reason", "accepted_missing", "was_main_admin"])
 
 
 def accept_last_trip(connection: IBConnection) -> int:

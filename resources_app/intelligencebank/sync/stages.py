@@ -47,9 +47,17 @@ def folders(crawl: Crawl) -> None:
     with crawl.step(place | {"offset": offset}) as mirror:
         facts = mirror.keep_folders(page.rows)
         mirror.counts["folders"] += len(facts)
+        _pass_leaves(mirror, facts)
         _plant_root(mirror, place["parent"], facts)
         if offset is None:
             _leave_folder(crawl, mirror, place)
+
+
+def _pass_leaves(mirror: Mirror, facts: Sequence[FolderFacts]) -> None:
+    """There is nothing to visit in them; the search for the next folder would walk over all of them again and again."""
+    leaves = [one.ib_id for one in facts if not one.folders_count]
+    rows = IBFolder.objects.filter(connection=mirror.connection, ib_id__in=leaves)
+    rows.update(children_generation=mirror.generation)
 
 
 def _leave_folder(crawl: Crawl, mirror: Mirror, place: Place) -> None:

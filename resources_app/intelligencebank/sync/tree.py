@@ -41,14 +41,26 @@ def settle(connection: IBConnection) -> Findings:
     nodes = _nodes(connection)
     placed, findings = place(nodes)
     by_id = {node.ib_id: node.pk for node in nodes}
-    moved = []
+    moved: list[IBFolder] = []
+    sunk: dict[tuple[int, bool], list[int]] = {}
     for node in nodes:
         depth, hidden = placed.get(node.ib_id, (0, True))
         parent = by_id.get(node.parent_ib_id)
-        if (node.depth, node.hidden, node.parent_id) != (depth, hidden, parent):
+        if node.parent_id != parent:
             moved.append(IBFolder(pk=node.pk, depth=depth, hidden=hidden, parent_id=parent))
+        elif (node.depth, node.hidden) != (depth, hidden):
+            sunk.setdefault((depth, hidden), []).append(node.pk)
     IBFolder.objects.bulk_update(moved, ["depth", "hidden", "parent"], batch_size=CHUNK)
+    _sink(sunk)
     return findings
+
+
+def _sink(folders: dict[tuple[int, bool], list[int]]) -> None:
+    """All that come to lie at one depth in one statement: after the first run that is every folder there is."""
+    for (depth, hidden), pks in folders.items():
+        for start in range(0, len(pks), CHUNK):
+            rows = IBFolder.objects.filter(pk__in=pks[start : start + CHUNK])
+            rows.update(depth=depth, hidden=hidden)
 
 
 def place(nodes: list[Node]) -> tuple[dict[str, tuple[int, bool]], Findings]:

@@ -1,12 +1,14 @@
 """`manage.py fake_ib`: a fake IntelligenceBank on this machine, to try things out without an account."""
 
 import time
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
+from dataclasses import fields
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
 from resources_app.intelligencebank.fake import demo
+from resources_app.intelligencebank.fake.profile import FAULTS, STAGES, Fault, Profile, switched
 from resources_app.intelligencebank.fake.server import ROLES, serving
 from resources_app.intelligencebank.fake.service import FakeIB
 
@@ -19,9 +21,26 @@ class Command(BaseCommand):
         parser.add_argument(
             "--resources", type=int, default=0, help="a tenant of this many generated resources as well"
         )
+        parser.add_argument(
+            "--fault",
+            type=_fault,
+            action="append",
+            default=[],
+            metavar="KIND[@STAGE]",
+            help=f"calls fail, all or those of one stage; kinds: {' '.join(FAULTS)}; stages: {' '.join(STAGES)}",
+        )
+        parser.add_argument(
+            "--set",
+            action="append",
+            default=[],
+            dest="switches",
+            metavar="NAME=VALUE",
+            help=f"behave otherwise where nobody knows; names: {' '.join(one.name for one in fields(Profile))}",
+        )
 
-    def handle(self, *_args: Any, port: int, resources: int, verbosity: int, **_options: Any) -> None:
-        fake = FakeIB(session_hours=120)
+    def handle(self, *_args: Any, port: int, resources: int, verbosity: int, **options: Any) -> None:
+        fake = FakeIB(_profile(options["switches"]), session_hours=120)
+        fake.faults = options["fault"]
         demo.fill(fake)
         if resources:
             demo.fill_large(fake, resources)
@@ -44,3 +63,21 @@ class Command(BaseCommand):
         )
         self.stdout.write(f"  the site needs BACKLOG_IB_LOCAL_ORIGINS={origins}")
         self.stdout.flush()
+
+
+def _fault(text: str) -> Fault:
+    kind, _, stage = text.partition("@")
+    if kind not in FAULTS or (stage and stage not in STAGES):
+        raise ArgumentTypeError(f"{text!r} is not KIND or KIND@STAGE as --help lists them.")
+    return Fault(kind, stage, times=10**9)
+
+
+def _profile(switches: list[str]) -> Profile:
+    profile = Profile()
+    for switch in switches:
+        name, _, value = switch.partition("=")
+        try:
+            profile = switched(profile, name, value)
+        except ValueError as error:
+            raise CommandError(f"--set {switch}: {error}") from None
+    return profile

@@ -7,7 +7,8 @@ from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from resources_app.intelligencebank.sync import runs, working
+from resources_app.intelligencebank.sync import runs, scheduling, working
+from resources_app.intelligencebank.sync.advice import ADVICE
 from resources_app.models import IBConnection, IBSyncRun
 
 KINDS = ("full", "incremental", "reconcile")
@@ -45,6 +46,10 @@ class Command(BaseCommand):
             raise CommandError(f"{busy} Try again when it is done.") from None
         counts = ", ".join(f"{count} {name}" for name, count in sorted(run.counters.items()))
         self.stdout.write(f"{connection.client_id}: {run.kind} {run.status} ({counts or 'nothing read'}) {run.error}")
+        if run.status == runs.Status.PAUSED:
+            scheduling.enqueue_turn(run, run.resume_at)
+        if advice := ADVICE.get(run.status):
+            self.stdout.write(f"        → {advice}")
         return run
 
     def _work(self, run: IBSyncRun) -> None:

@@ -1,0 +1,41 @@
+"""How each mirror stands, for whoever looks after the site."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.contrib.humanize.templatetags.humanize import naturaltime
+
+from resources_app.intelligencebank.browsing import freshness
+from resources_app.intelligencebank.sync.advice import ADVICE
+from resources_app.models import IBConnection
+
+_NEVER = "Start one: python manage.py sync_ib --full {client_id}"
+_LATE = "Is a worker running, and the scheduler? By hand: python manage.py sync_ib {client_id}"
+
+
+@dataclass(frozen=True)
+class Standing:
+    client_id: str
+    is_well: bool
+    message: str
+    advice: str = ""
+
+
+def standings() -> Iterator[Standing]:
+    for connection in IBConnection.objects.filter(is_enabled=True).order_by("client_id"):
+        yield _standing(connection)
+
+
+def _standing(connection: IBConnection) -> Standing:
+    client_id = connection.client_id
+    last = connection.runs.order_by("-pk").first()
+    if last is None:
+        return Standing(client_id, False, "It was never mirrored.", _NEVER.format(client_id=client_id))
+    if last.status in ADVICE:
+        return Standing(
+            client_id, False, f"The last run is {last.get_status_display()}: {last.error}", ADVICE[last.status]
+        )
+    if connection.last_complete_at and freshness(connection) != "fresh":
+        message = f"The last complete run was {naturaltime(connection.last_complete_at)}."
+        return Standing(client_id, False, message, _LATE.format(client_id=client_id))
+    return Standing(client_id, True, f"The last run is {last.get_status_display()}.")
