@@ -20,7 +20,7 @@ from tests.mcp.conformance.official import whole_site
 from tests.mcp.site import ROOT, running_site
 
 FOLDER = ROOT / "docs/images/viewer"
-SCALE, QUALITY = 0.62, 60
+SCALE, QUALITY = 0.75, 60
 PRINTED = {"width": 794, "height": 1123}
 
 
@@ -104,7 +104,7 @@ def _page(browser: Browser, world: World, scene: Scene, cookies: dict[tuple[str,
 def _tiled(browser: Browser, pictures: list[bytes]) -> bytes:
     """Chromium lays them out and writes the file: no other program is needed."""
     sources = [f"data:image/png;base64,{base64.b64encode(one).decode()}" for one in pictures]
-    page = browser.new_page(device_scale_factor=SCALE)
+    page = browser.new_page()
     images = "".join(f'<img src="{source}">' for source in sources)
     rows = "grid-template-rows:repeat(2,auto);grid-auto-flow:column;" if len(pictures) > 1 else ""
     page.set_content(
@@ -112,7 +112,7 @@ def _tiled(browser: Browser, pictures: list[bytes]) -> bytes:
     )
     page.locator("img").last.evaluate("image => image.decode()")
     box = page.locator("div").bounding_box() or {}
-    options = {"format": "webp", "quality": QUALITY, "captureBeyondViewport": True, "clip": {**box, "scale": 1}}
+    options = {"format": "webp", "quality": QUALITY, "captureBeyondViewport": True, "clip": {**box, "scale": SCALE}}
     answer = page.context.new_cdp_session(page).send("Page.captureScreenshot", options)
     page.context.close()
     return base64.b64decode(answer["data"])
