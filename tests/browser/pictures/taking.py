@@ -20,6 +20,8 @@ from tests.mcp.conformance.official import whole_site
 from tests.mcp.site import ROOT, running_site
 
 FOLDER = ROOT / "docs/images/viewer"
+# Shown by the README as well, wide and light.
+FIRST = "board-pane"
 SCALE, QUALITY = 0.75, 60
 PRINTED = {"width": 794, "height": 1123}
 
@@ -38,6 +40,8 @@ def take(folder: Path, names: list[str], singles: Path | None) -> None:
                     (singles / f"{scene.name}-{number}.png").write_bytes(picture)
             content = _tiled(browser, pictures)
             (FOLDER / f"{scene.name}.webp").write_bytes(content)
+            if scene.name == FIRST:
+                (FOLDER.parent / "viewer.webp").write_bytes(_tiled(browser, pictures[:1]))
             print(f"{scene.name}.webp  {len(content) / 1024:.0f} KB", flush=True)
         browser.close()
 
