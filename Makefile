@@ -38,6 +38,11 @@ lighthouse: $(DEVELOPMENT) ## Lighthouse's accessibility score of the viewer: 10
 	@$(BIN)/python -m tests.browser.chromium
 	@exec $(BIN)/python -m tests.browser.lighthouse
 
+.PHONY: pictures
+pictures: $(DEVELOPMENT) ## every page of the viewer for docs/images/viewer, from the demo (ARGS="board task" makes those alone)
+	@$(BIN)/python -m tests.browser.chromium
+	@exec $(BIN)/python -m tests.browser.pictures $(ARGS)
+
 .PHONY: conformance
 conformance: $(DEVELOPMENT) ## the official MCP conformance suite, both eras, on two web processes
 	@exec $(BIN)/python -m tests.mcp.conformance.run

@@ -5,7 +5,8 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from backlog_site.viewer.shell import actor_of, is_fragment, page, pairs_of, show
+from backlog_site.viewer.shell import actor_of, is_fragment, page, pairs_of, person_of, show
+from backlog_site.viewer.words import read_words
 from resources_app import batches, undoing
 from resources_app.errors import ValidationFailed
 from resources_app.pages import boards
@@ -16,7 +17,14 @@ from resources_app.vocabulary import Priority, Status
 FILTERS = ("search", "epic_id", "assignee", "priority", "label", "status", "ready", "filter", "sort", "order")
 COLUMN_PAGE = 60
 LIST_PAGE = 60
-GROUPS = {"status": "Status", "priority": "Priority", "epic_id": "Epic", "assignee": "Assignee", "none": "No groups"}
+GROUPS = {
+    "status": "By status",
+    "priority": "By priority",
+    "epic_id": "By epic",
+    "assignee": "By assignee",
+    "none": "No groups",
+}
+LANES = {"status": "No lanes", "epic_id": "A lane per epic"}
 SORT_WORDS = {
     "updated_at": "Last changed",
     "created_at": "Created",
@@ -30,7 +38,8 @@ BULK_FIELDS = ("status", "priority", "assignee", "epic_id")
 
 @page()
 def board(request: HttpRequest) -> HttpResponse:
-    return _sections(request, "board", "status", COLUMN_PAGE)
+    group_by = request.GET.get("group", "status")
+    return _sections(request, "board", group_by if group_by in LANES else "status", COLUMN_PAGE)
 
 
 @page()
@@ -45,18 +54,20 @@ def _sections(request: HttpRequest, layout: str, group_by: str, limit: int) -> H
         "layout": layout,
         "group_by": group_by,
         "sections": found,
+        "has_lanes": layout == "board" and group_by != "status",
+        "statuses": Status.labels,
         "total": sum(section.total for section in found),
         "is_filtered": any(name in request.GET for name in FILTERS if request.GET.get(name)),
     }
     if is_fragment(request):
         return show(request, "viewer/_sections.html", context)
-    return show(request, "viewer/board.html", {**context, **_filters(request), "groups": GROUPS, "sorts": SORT_WORDS})
+    return show(request, "viewer/board.html", {**context, **_filters(request, layout), "sorts": SORT_WORDS})
 
 
-def _filters(request: HttpRequest) -> dict[str, Any]:
+def _filters(request: HttpRequest, layout: str) -> dict[str, Any]:
     return {
         "choices": boards.choices(request.user),
-        "statuses": Status.labels,
+        "groups": GROUPS if layout == "list" else LANES,
         "priorities": Priority.labels[::-1],
         "chosen": {name: request.GET.get(name, "") for name in (*FILTERS, "group")},
     }
@@ -64,7 +75,9 @@ def _filters(request: HttpRequest) -> dict[str, Any]:
 
 def _pairs(request: HttpRequest) -> list[tuple[str, str]]:
     """What comes first by itself is the greatest: the newest, the most urgent; dates and names go upwards."""
-    pairs = pairs_of(request.GET, *FILTERS)
+    typed, words = read_words(request.GET.get("search", ""), person_of(request).username)
+    pairs = [pair for pair in pairs_of(request.GET, *FILTERS) if pair[0] != "search"] + typed
+    pairs += [("search", words)] if words else []
     sort = request.GET.get("sort")
     if sort in SORTS and sort in {"updated_at", "created_at", "priority"} and not request.GET.get("order"):
         pairs.append(("order", "desc"))

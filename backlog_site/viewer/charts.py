@@ -7,7 +7,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 WIDTH, HEIGHT = 720, 300
-LEFT, RIGHT, TOP, BOTTOM = 44, 24, 14, 30
+LEFT, RIGHT, TOP, BOTTOM = 44, 24, 14, 40
 
 Series = Sequence[tuple[str, str, Sequence[int]]]
 

@@ -7,9 +7,16 @@ from backlog_site.api.actors import request_id
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return render(request, "viewer/lost.html", {"title": "There is no such page"}, status=404)
+    return render(
+        request, "viewer/lost.html", {"title": "There is no such page", "word": _word(request.path)}, status=404
+    )
+
+
+def _word(path: str) -> str:
+    """What somebody may have looked for."""
+    return path.strip("/").rpartition("/")[2][:100]
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    context = {"title": "Something went wrong here", "request_id": request_id()}
+    context = {"title": "Something went wrong here", "is_broken": True, "request_id": request_id()}
     return render(request, "viewer/lost.html", context, status=500)

@@ -193,7 +193,7 @@ def create(request: HttpRequest) -> HttpResponse:
 
 def _create_form(request: HttpRequest) -> HttpResponse:
     template = "viewer/_create.html" if is_fragment(request) else "viewer/create.html"
-    preset = {name: request.GET.get(name, "") for name in ("status", "epic_id")}
+    preset = {name: request.GET.get(name, "") for name in ("kind", "status", "epic_id")}
     return show(request, template, {"nav": "board", "values": preset, **_offered(request)})
 
 

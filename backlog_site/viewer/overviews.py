@@ -1,8 +1,11 @@
 """Desk, activity, insights, background work: the pages that look at all of it."""
 
 import json
+import re
 
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
 
 from backlog_site.viewer import charts
 from backlog_site.viewer.shell import actor_of, is_fragment, page, person_of, show, whole_number
@@ -12,6 +15,9 @@ from resources_app.pages.people import team
 from resources_app.reading import read
 from resources_app.running import start
 
+PUT_OFF = "put_off"
+MOST_PUT_OFF = 50
+_REF = re.compile(r"[A-Z]{3,4}-\d{4,12}")
 SOURCES = {"": "Everybody", "people": "People", "agents": "Agents"}
 
 
@@ -19,8 +25,25 @@ SOURCES = {"": "Everybody", "people": "People", "agents": "Agents"}
 def my_desk(request: HttpRequest) -> HttpResponse:
     user = person_of(request)
     by_agents = activity.deeds(user, source="agents", limit=12).rows
-    context = {"nav": "desk", "matters": desk.matters(user), "next_up": desk.next_up(user), "by_agents": by_agents}
+    matters = desk.matters(user, _put_off(request))
+    context = {"nav": "desk", "matters": matters, "next_up": desk.next_up(user), "by_agents": by_agents}
     return show(request, "viewer/desk.html", context)
+
+
+@page("POST")
+def put_off(request: HttpRequest) -> HttpResponse:
+    """Done for today: the desk of this browser leaves it out until tomorrow."""
+    today = timezone.now().date()
+    response = redirect("viewer:desk")
+    refs = [*_put_off(request), request.POST.get("ref", "")]
+    kept = " ".join([today.isoformat(), *filter(_REF.fullmatch, refs[-MOST_PUT_OFF:])])
+    response.set_cookie(PUT_OFF, kept, max_age=24 * 3600, httponly=True, samesite="Lax", secure=request.is_secure())
+    return response
+
+
+def _put_off(request: HttpRequest) -> list[str]:
+    day, *refs = request.COOKIES.get(PUT_OFF, "").split() or [""]
+    return refs if day == timezone.now().date().isoformat() else []
 
 
 @page()
@@ -79,5 +102,7 @@ def _progress(progress: dict[str, object]) -> str:
     if not progress:
         return ""
     if progress.get("total"):
-        return f"{progress.get('done')} of {progress['total']} {progress.get('note', '')}".strip()
+        return " · ".join(
+            filter(None, (f"{progress.get('done')} of {progress['total']}", str(progress.get("note", ""))))
+        )
     return str(progress.get("note") or progress.get("done") or json.dumps(progress))

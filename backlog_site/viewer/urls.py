@@ -7,6 +7,7 @@ from backlog_site.viewer import assets, boards, diagrams, editing, items, openin
 app_name = "viewer"
 urlpatterns = [
     path("", overviews.my_desk, name="desk"),
+    path("put-off/", overviews.put_off, name="put_off"),
     path("activity/", overviews.happened, name="activity"),
     path("insights/", overviews.flow, name="insights"),
     path("sync/", overviews.jobs, name="jobs"),

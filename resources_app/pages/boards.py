@@ -28,6 +28,11 @@ class Section:
     cards: list[Card]
     next_cursor: str | None = None
 
+    @property
+    def by_status(self) -> dict[str, list[Card]]:
+        """As a lane of the board shows it."""
+        return {status: [card for card in self.cards if card.status == status] for status in Status.labels}
+
 
 @dataclass(frozen=True)
 class Choices:

@@ -1,6 +1,7 @@
 """What needs somebody now: at most seven things, the worst first, each with its reason."""
 
 import datetime
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,9 +30,11 @@ class Matter:
     url: str
 
 
-def matters(user: User) -> list[Matter]:
-    found: list[Matter] = _failed_jobs() if is_admin(user) else []
-    known: set[str] = set()
+def matters(user: User, put_off: Collection[str] = ()) -> list[Matter]:
+    """Without those somebody is done with for today."""
+    failed = _failed_jobs() if is_admin(user) else []
+    found = [matter for matter in failed if matter.line.ref not in put_off]
+    known = set(put_off)
     for rows, why, verb in _questions(user):
         for task in rows[:MOST]:
             if task.ref not in known and len(found) < MOST:

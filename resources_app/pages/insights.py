@@ -44,6 +44,12 @@ class Flow:
         return round(found[int(len(found) * 0.85)], 1) if found else None
 
     @property
+    def agent_share(self) -> int | None:
+        """Of a hundred tasks that were finished, how many by agents."""
+        finished = sum(self.finished)
+        return round(100 * sum(self.finished_by_agents) / finished) if finished else None
+
+    @property
     def known_days(self) -> int:
         return sum(1 for number in self.scope if number)
 

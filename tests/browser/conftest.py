@@ -98,10 +98,10 @@ def cookies(filled: Filled, chromium: Browser) -> Callable[[str], Any]:
     return of
 
 
-def sign_in(page: Page, url: str, name: str) -> None:
+def sign_in(page: Page, url: str, name: str, password: str = PASSWORD) -> None:
     page.goto(f"{url}/login/")
     page.fill("[name=username]", name)
-    page.fill("[name=password]", PASSWORD)
+    page.fill("[name=password]", password)
     page.click("text=Sign in >> visible=true")
     page.wait_for_url(f"{url}/")
 

@@ -16,7 +16,7 @@ PAGES = (
     "/t/EPIC-0001/", "/t/TASK-0002/edit/", "/new/", "/open/?uri=mcp://backlog/resources/docs/notes.md",
     "/open/?uri=mcp://backlog/resources/docs/source.py", "/open/?uri=mcp://backlog/resources/docs/table.csv",
     "/open/?uri=file:///nowhere.md", "/t/TASK-9999/", "/files/artifacts",
-    "/board/?priority=urgent&assignee=carol&open=/t/TASK-0003/",
+    "/board/?priority=urgent&assignee=carol&open=/t/TASK-0003/", "/board/?priority=urgent&assignee=carol&group=epic_id",
 )  # fmt: skip
 SMALL_BOARD = "/board/?priority=urgent&assignee=carol"
 OPTIONS = {
@@ -59,6 +59,7 @@ def test_no_page_of_the_library_has_a_finding(filled: Filled, visit: Visit) -> N
     wrong = findings(page, "all folders")
     page.goto(f"/ib/{LIBRARY}/{filled.folders['Logos']}/")
     expect(page.locator("html[data-ready='2']")).to_have_count(1)
+    page.locator(".cell input").first.check()
     wrong += findings(page, "folder")
     uri = page.locator("a.thumb").first.get_attribute("data-uri") or ""
     page.locator("a.thumb").first.click()
@@ -96,6 +97,10 @@ def test_no_open_layer_has_a_finding(visit: Visit) -> None:
     page.keyboard.press("Escape")
     page.keyboard.press("?")
     wrong += findings(page, "keys")
+    page.keyboard.press("Escape")
+    page.locator(".card a.t").first.click()
+    page.click(".copies summary")
+    wrong += findings(page, "copy menu")
     assert wrong == []
 
 

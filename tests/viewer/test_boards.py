@@ -1,5 +1,8 @@
 """Board and list: filters of the URL, pages of a column, many edited as one."""
 
+import re
+from urllib.parse import quote
+
 import pytest
 from django.contrib.auth.models import User
 
@@ -110,3 +113,30 @@ def test_the_search_box_gets_titles_and_marked_snippets(tasks: list[Task], alice
     client = signed_in(alice)
     assert ["TASK-0001", "Alpha", "open"] in client.get("/spotlight/titles.json").json()["items"]
     assert "<mark>Gamma</mark>" in text_of(fragment(client, "/spotlight/?q=gamm"))
+
+
+def test_filters_can_be_typed_between_the_words(tasks: list[Task], alice: User, carol: User) -> None:
+    for query, shown, hidden in (
+        ("status:do", "Beta", "Alpha"),
+        ("@me", "Beta", "Gamma"),
+        ("@caro", "Beta", "Gamma"),
+        ("@nobody gam", "Gamma", "Beta"),
+        ("epic:epic-0001 PRIORITY:urgent", "Alpha", "Gamma"),
+        ("label:api alpha", "Alpha", "Beta"),
+    ):
+        page = text_of(signed_in(carol).get("/board/", {"search": query}))
+        assert f">{shown}</a>" in page, query
+        assert f">{hidden}</a>" not in page, query
+    assert "No task matches" in text_of(signed_in(alice).get("/board/", {"search": "@stranger status:asleep"}))
+
+
+def test_the_search_box_takes_the_same_filters(tasks: list[Task], carol: User) -> None:
+    client = signed_in(carol)
+    for query, shown, hidden in (
+        ("status:done", "Beta", "Gamma"),
+        ("@me be", "Beta", "Alpha"),
+        ("label:api", "Alpha", "Beta"),
+    ):
+        found = text_of(fragment(client, f"/spotlight/?q={quote(query)}"))
+        assert shown in re.sub("</?mark>", "", found), query
+        assert hidden not in found, query

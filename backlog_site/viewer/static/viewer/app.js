@@ -155,6 +155,7 @@ document.addEventListener('click', e => {
   const link = e.target.closest('a.t, a.ref, a.uri, a.ref-link');
   if (link && !link.closest('[role=option]')) { e.preventDefault(); openPane(link.getAttribute('href'), { nested: !!link.closest('#pane') }); }
 });
+document.addEventListener('click', e => $$('.copies[open]').forEach(menu => { if (!e.target.closest('.copies summary')) menu.open = false; }));
 function copyLine(line) {
   const uri = line.closest('[data-uri]').dataset.uri;
   copy(`${uri}#L${line.dataset.line}`);
@@ -221,6 +222,9 @@ addEventListener('keydown', e => {
   if (run && run(e) !== false) e.preventDefault();
 });
 
+if ($('#tray')) import('./assets.js');
+// Below 900 pixels the places are a row that may be longer than the screen.
+$('.side [aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' });
 $('#single-keys').checked = localStorage.keys !== 'off';
 fresh(body);
 root.dataset.ready = '1';

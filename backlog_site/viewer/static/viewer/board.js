@@ -3,15 +3,21 @@ import { $, $$, announce, icon, isWriting, keys, mayWrite, me, openItems, openPa
 
 const board = $('#board'), menu = $('#menu'), layout = board?.dataset.layout;
 const STATUSES = { open: 'Open', in_progress: 'In progress', blocked: 'Blocked', done: 'Done', cancelled: 'Cancelled' };
-const column = key => board && $$('.col', board).find(col => col.dataset.col === key);
-const keyOf = card => board.dataset.group === 'status' ? card.dataset.s : board.dataset.group === 'none' ? '' : card.dataset.g || '';
+const column = (key, within = board) => within && $$('.col', within).find(col => col.dataset.col === key);
+/* lanes: a row for each epic, with the columns by status in it */
+const hasLanes = () => layout === 'board' && board.dataset.group !== 'status';
+const laneOf = key => $$('.lane', board).find(lane => lane.dataset.lane === key);
+const isByStatus = () => hasLanes() || board?.dataset.group === 'status';
+const homeOf = card => hasLanes() ? laneOf(card.dataset.g || '') : board;
+const keyOf = card => isByStatus() ? card.dataset.s : board.dataset.group === 'none' ? '' : card.dataset.g || '';
+const columnOf = card => column(keyOf(card), homeOf(card));
 const count = (key, by) => { const n = column(key) && $('.n', column(key)); if (n) n.textContent = +n.textContent + by; };
 
 /* moves: shown at once, put back when refused, undone by Z */
 function place(card, status) {
-  const grouped = board?.dataset.group === 'status', before = card.dataset.s, button = $('.mv', card);
-  if (grouped) { count(before, -1); count(status, 1); column(status) && $('ol', column(status)).prepend(card); }
+  const before = card.dataset.s, button = $('.mv', card);
   card.dataset.s = status;
+  if (isByStatus()) { count(before, -1); count(status, 1); const to = columnOf(card); if (to) $('ol', to).prepend(card); }
   button.className = `mv s-${status}`;
   button.ariaLabel = `Status of ${card.id}: ${STATUSES[status]}`;
   $('use', button).setAttribute('href', `${document.body.dataset.icons}#${status}`);
@@ -42,6 +48,7 @@ const MENUS = {
   status: { all: () => STATUSES, icon: value => value, now: card => card.dataset.s },
   priority: { all: () => PRIORITIES, icon: value => `p${Object.keys(PRIORITIES).indexOf(value)}` },
   assignee: { all: people, icon: () => 'user' },
+  epic_id: { all: () => Object.fromEntries($$('[data-filters] [name=epic_id] option').map(one => [one.value, one.value ? one.text : 'No epic'])) },
 };
 let menuCard = null;
 function openMenu(card, field = 'status') {
@@ -82,8 +89,13 @@ if (board) {
   board.addEventListener('click', e => { const button = e.target.closest('.mv'); if (button) { e.stopPropagation(); openMenu(button.closest('.card')); } });
   let dragged = null;
   board.addEventListener('dragstart', e => { dragged = mayWrite ? e.target.closest('.card') : null; if (!dragged) return e.preventDefault(); dragged.classList.add('drag'); e.dataTransfer.setData('text/plain', `mcp://backlog/tasks/${dragged.id}`); });
-  board.addEventListener('dragover', e => { const over = e.target.closest('.col'); if (!over || !dragged || board.dataset.group !== 'status') return; e.preventDefault(); $$('.over').forEach(col => col !== over && col.classList.remove('over')); over.classList.add('over'); });
-  board.addEventListener('drop', e => { const over = e.target.closest('.col'); if (over && dragged) { e.preventDefault(); move(dragged.id, over.dataset.col); } });
+  board.addEventListener('dragover', e => { const over = e.target.closest('.col'); if (!over || !dragged || !isByStatus()) return; e.preventDefault(); $$('.over').forEach(col => col !== over && col.classList.remove('over')); over.classList.add('over'); });
+  board.addEventListener('drop', e => { const over = e.target.closest('.col'); if (over && dragged) { e.preventDefault(); drop(dragged, over); } });
+  const drop = (card, col) => {
+    const lane = col.closest('.lane');
+    if (lane && lane !== homeOf(card)) assign(card.id, 'epic_id', lane.dataset.lane);
+    move(card.id, col.dataset.col);
+  };
   board.addEventListener('dragend', () => { dragged?.classList.remove('drag'); dragged = null; $$('.over').forEach(col => col.classList.remove('over')); });
 }
 
@@ -94,8 +106,8 @@ async function refill(url) {
   if (!answer.ok) return say('These filters cannot be used together.');
   board.innerHTML = await answer.text();
   $('#total', filters).textContent = $('.total', board).textContent; $('.total', board).remove();
-  board.dataset.group = layout === 'list' ? new URL(url, location).searchParams.get('group') || 'status' : 'status';
-  htmx.process(board); prepare();
+  board.dataset.group = new URL(url, location).searchParams.get('group') || 'status';
+  htmx.process(board); prepare(); markView();
 }
 if (filters) {
   let timer;
@@ -116,16 +128,40 @@ if (filters) {
   });
 }
 
+/* views: filters with a name, as tabs; those one saves stay in this browser */
+const views = $('#views');
+const queryOf = url => { const wanted = new URL(url, location).searchParams; wanted.delete('open'); wanted.sort(); return wanted.toString(); };
+const savedViews = () => { try { return JSON.parse(localStorage.views || '[]'); } catch { return []; } };
+const keepViews = all => { localStorage.views = JSON.stringify(all); drawViews(); };
+function drawViews() {
+  $$('.view', views).forEach(one => one.remove());
+  $('.adder', views).before(...savedViews().map(({ name, query }) => {
+    const tab = Object.assign(document.createElement('span'), { className: 'view' }), link = Object.assign(document.createElement('a'), { href: '?' + query, textContent: name });
+    const forget = Object.assign(document.createElement('button'), { ariaLabel: `Forget the view ${name}`, innerHTML: icon('x'), onclick: () => keepViews(savedViews().filter(one => one.query !== query)) });
+    tab.append(link, forget); return tab;
+  }));
+  markView();
+}
+function markView() {
+  const here = queryOf(location), links = $$('a', views);
+  links.forEach(link => queryOf(link.getAttribute('href')) === here ? link.setAttribute('aria-current', 'page') : link.removeAttribute('aria-current'));
+  $('.adder', views).hidden = links.some(link => link.hasAttribute('aria-current'));
+}
+if (views) {
+  $('form', views).onsubmit = e => { e.preventDefault(); keepViews([...savedViews(), { name: e.target.elements.name.value, query: queryOf(location) }]); e.target.reset(); $('.adder', views).open = false; };
+  drawViews();
+}
+
 /* keys */
 const current = () => document.activeElement?.closest?.('.card');
 const focusOn = card => { const link = card && $('a.t', card); if (!link) return; $$('.card a.t[tabindex="0"]').forEach(one => { one.tabIndex = -1; }); link.tabIndex = 0; link.focus(); };
 function go(dx, dy) {
   const card = current(); if (!card) { focusOn($('.card', board || document)); return; }
   if (dy) {
-    const all = layout === 'list' ? $$('.card', board) : $$('.card', card.parentElement);
+    const all = layout === 'list' ? $$('.card', board) : hasLanes() ? $$(`.col[data-col=${card.dataset.s}] .card`, board) : $$('.card', card.parentElement);
     focusOn(all[all.indexOf(card) + dy]);
   } else {
-    const cols = $$('.col', board), row = $$('.card', card.parentElement).indexOf(card); let at = cols.indexOf(card.closest('.col')) + dx;
+    const cols = $$('.col', card.closest('.lane') || board), row = $$('.card', card.parentElement).indexOf(card); let at = cols.indexOf(card.closest('.col')) + dx;
     while (cols[at] && !$('.card', cols[at])) at += dx;
     const there = cols[at] ? $$('.card', cols[at]) : []; focusOn(there[Math.min(row, there.length - 1)]);
   }
@@ -196,14 +232,15 @@ async function flush() {
   if (waiting.size) timer ||= setTimeout(flush, 800);
 }
 function show(refs, page) {
-  if ($('.empty', board)) { if ($('.card', page)) refill(location.href); return; }
+  const isElsewhere = card => hasLanes() && !homeOf(card);
+  if ($('.empty', board) ? $('.card', page) : $$('.card', page).some(isElsewhere)) { refill(location.href); return; }
   for (const ref of refs) {
     const fresh = page.getElementById(ref), old = document.getElementById(ref);
     if (!fresh) { old?.remove(); continue; }
-    if (old && +old.dataset.v >= +fresh.dataset.v && old.dataset.e === fresh.dataset.e) continue;
-    const focused = old?.contains(document.activeElement), stays = old && keyOf(old) === keyOf(fresh);
+    const focused = old?.contains(document.activeElement), stays = old && columnOf(old) === columnOf(fresh);
+    if (stays && +old.dataset.v >= +fresh.dataset.v && old.dataset.e === fresh.dataset.e) continue;
     if (old?.classList.contains('on')) fresh.classList.add('on');
-    if (stays) old.replaceWith(fresh); else { old?.remove(); const col = column(keyOf(fresh)); if (col) $('ol', col).prepend(fresh); }
+    if (stays) old.replaceWith(fresh); else { old?.remove(); const col = columnOf(fresh); if (col) $('ol', col).prepend(fresh); }
     fresh.classList.add('flash');
     const who = writers.get(ref); writers.delete(ref);
     if (who) { fresh.dataset.by = who; setTimeout(() => delete fresh.dataset.by, 5000); }
@@ -211,7 +248,7 @@ function show(refs, page) {
   }
   const counts = JSON.parse($('[data-counts]', page)?.dataset.counts || '{}');
   let total = 0;
-  for (const [key, n] of Object.entries(counts)) { total += n; const at = column(key); if (at) $('.n', at).textContent = n; }
+  for (const [key, n] of Object.entries(counts)) { total += n; const at = hasLanes() ? laneOf(key) : column(key); if (at) $('.n', at).textContent = n; }
   if (filters) $('#total', filters).textContent = `${total} task${total === 1 ? '' : 's'}`;
   prepare();
 }
@@ -266,7 +303,9 @@ function listen() {
   source.onmessage = message => { const notice = JSON.parse(message.data); position = message.lastEventId; notice.cursor = position; channel.postMessage({ notice }); told(notice); };
   return source;
 }
-if (navigator.locks) {
+// Whoever has no role has nothing to be told.
+if (!lamp) channel.close();
+else if (navigator.locks) {
   navigator.locks.request('backlog-live', () => new Promise(() => listen()));
   channel.postMessage({ hello: 1 });
 } else {

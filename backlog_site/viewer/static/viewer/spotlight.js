@@ -29,7 +29,9 @@ async function search() {
   clearTimeout(timer); asking?.abort();
   const all = await load(); if (words !== input.value.trim()) return;
   const onlyCommands = words.startsWith('>'), named = lower.replace(/^>\s*/, ''), parts = lower.split(/\s+/);
-  const near = words && !onlyCommands && (!kind || kind === 'task' || kind === 'epic')
+  // Filters are the server's to understand.
+  const isFiltered = parts.some(part => /^@.|^(status|label|epic):./.test(part));
+  const near = words && !onlyCommands && !isFiltered && (!kind || kind === 'task' || kind === 'epic')
     ? all.filter(one => (!kind || one.ref.toLowerCase().startsWith(kind)) && parts.every(part => one.text.includes(part))).sort((a, b) => (b.ref.toLowerCase() === lower) - (a.ref.toLowerCase() === lower)).slice(0, 6)
     : !words && !kind ? all.slice(0, 5) : [];
   const commands = kind ? [] : COMMANDS.filter(([name]) => name.toLowerCase().includes(named)).slice(0, onlyCommands ? 13 : words ? 3 : 6);

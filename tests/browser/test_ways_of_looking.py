@@ -1,0 +1,89 @@
+"""Views with a name, lanes, filters that are typed, the tray of the library, and what a desk puts off."""
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Filled, Visit
+from tests.browser.filling import LIBRARY
+
+
+def test_filters_become_a_view_with_a_name(visit: Visit) -> None:
+    page = visit("/board/?priority=urgent&label=sync").page
+    page.click("#views summary")
+    page.fill("#views [name=name]", "Urgent sync")
+    page.click("#views >> text=Save >> nth=1")
+    saved = page.locator("#views a", has_text="Urgent sync")
+    expect(saved).to_have_attribute("aria-current", "page")
+    total = page.locator("#total").inner_text()
+    page.goto("/list/")
+    saved.click()
+    expect(page.locator("#total")).to_have_text(total)
+    expect(page.locator("[name=label]")).to_have_value("sync")
+    page.click("#views [aria-label='Forget the view Urgent sync']")
+    expect(saved).to_have_count(0)
+
+
+def test_lanes_keep_a_card_in_its_epic_and_dragging_changes_it(visit: Visit) -> None:
+    page = visit("/board/?label=viewer&priority=urgent").page  # few enough for both lanes to be in sight
+    page.select_option("[name=group]", "epic_id")
+    expect(page.locator(".lane")).to_have_count(2)
+    first, second = page.locator(".lane").all()
+    card = first.locator("[data-col=open] .card").first
+    ref = card.get_attribute("id")
+    page.locator(f"#{ref} a.t").focus()
+    page.keyboard.press("Shift+ArrowRight")
+    expect(first.locator(f"[data-col=in_progress] #{ref}")).to_be_visible()
+    expect(page.locator(".toast").last).to_contain_text("In progress")
+    page.locator(f"#{ref}").drag_to(second.locator("[data-col=blocked] ol"))
+    expect(second.locator(f"[data-col=blocked] #{ref}")).to_be_visible()
+    page.reload()
+    expect(page.locator(".lane").nth(1).locator(f"[data-col=blocked] #{ref}")).to_be_visible()
+
+
+def test_filters_are_typed_where_one_searches(visit: Visit) -> None:
+    page = visit("/board/").page
+    page.keyboard.press("Control+k")
+    page.keyboard.type("@me status:blo")
+    expect(page.locator("#from-server [role=option] .s-blocked").first).to_be_visible()
+    expect(page.locator("#from-server [role=option] :is(.s-open, .s-done)")).to_have_count(0)
+    page.keyboard.press("Escape")
+    page.fill("[name=search]", "@nobody priority:urgent")
+    expect(page.locator("#total")).not_to_have_text("310 tasks")
+    expect(page.locator(".card .av")).to_have_count(0)
+    expect(page.locator(".card .p4").first).to_be_visible()
+
+
+def test_assets_of_several_folders_wait_in_a_tray(filled: Filled, visit: Visit) -> None:
+    page = visit(f"/ib/{LIBRARY}/{filled.folders['Logos']}/").page
+    page.locator(".cell a").first.focus()
+    page.keyboard.press("x")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("x")
+    expect(page.locator("#tray")).to_contain_text("2 picked")
+    page.goto(f"/ib/{LIBRARY}/{filled.folders['Photos']}/")
+    expect(page.locator("#tray")).to_contain_text("2 picked")
+    page.locator(".cell a").first.focus()
+    page.keyboard.press("x")
+    page.click("#tray >> text=Copy URIs")
+    copied = page.evaluate("() => navigator.clipboard.readText()")
+    assert len(copied.splitlines()) == 3
+    page.fill("#tray [name=ref]", "task-0014")
+    page.keyboard.press("Enter")
+    expect(page.locator("#pane .lines a[data-uri^='ib://']")).to_have_count(3)
+    expect(page.locator("#tray")).to_be_hidden()
+
+
+def test_a_task_is_copied_as_what_one_needs(visit: Visit) -> None:
+    page = visit("/t/TASK-0005/").page
+    page.click(".copies summary")
+    page.click("text=Prompt for an agent")
+    assert "Read mcp://backlog/tasks/TASK-0005 first" in page.evaluate("() => navigator.clipboard.readText()")
+    expect(page.locator(".copies .menu")).to_be_hidden()
+
+
+def test_what_is_done_for_today_leaves_the_desk(visit: Visit) -> None:
+    page = visit("/").page
+    row = page.locator(".deskrow").first
+    ref = row.locator("a[data-ref]").get_attribute("data-ref")
+    row.locator("[title='Done for today']").click()
+    expect(page.locator(f".deskrow a[data-ref={ref}]")).to_have_count(0)
+    expect(page.locator(".deskrow").first).to_be_visible()
