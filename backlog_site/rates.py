@@ -1,6 +1,7 @@
 """How often somebody may ask: counted in Redis for all processes at once, or in this one alone while Redis is away."""
 
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -92,23 +93,29 @@ class Counter:
 
 
 class LocalCounter:
-    """The same in the memory of one process."""
+    """The same in the memory of one process, which bounds how many callers of each rate it remembers."""
 
     def __init__(self) -> None:
-        self._windows: dict[str, tuple[int, float]] = {}
+        self._windows: defaultdict[Rate, dict[str, tuple[int, float]]] = defaultdict(dict)
 
     def count(self, subjects: list[Subject]) -> list[Standing]:
         now = time.monotonic()
-        if len(self._windows) >= MAX_REMEMBERED:
-            self._windows = {key: window for key, window in self._windows.items() if window[1] > now}
         return [self._count_one(rate, who, now) for rate, who in subjects]
 
     def _count_one(self, rate: Rate, who: str, now: float) -> Standing:
-        used, ends = self._windows.get(_key(rate, who), (0, 0.0))
+        used, ends = self._windows[rate].get(who, (0, 0.0))
         if ends <= now:
+            self._make_room(rate, now)
             used, ends = 0, now + rate.seconds
-        self._windows[_key(rate, who)] = (used + 1, ends)
+        self._windows[rate][who] = (used + 1, ends)
         return Standing(rate, used + 1, ends - now)
+
+    def _make_room(self, rate: Rate, now: float) -> None:
+        """By the half, or a flood of invented tokens would cost a look at all of them each. Their address is kept apart."""
+        if len(self._windows[rate]) < MAX_REMEMBERED:
+            return
+        live = [(who, window) for who, window in self._windows[rate].items() if window[1] > now]
+        self._windows[rate] = dict(live[-MAX_REMEMBERED // 2 :])
 
 
 def _key(rate: Rate, who: str) -> str:

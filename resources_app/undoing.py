@@ -17,7 +17,7 @@ from resources_app.history import Document
 from resources_app.models import Change, Resource
 from resources_app.models.base import Versioned
 from resources_app.targets import Target
-from resources_app.write_session import WriteSession
+from resources_app.write_session import WriteSession, refuse_mirrored, refuse_words_of_others
 from resources_app.writing import write_transaction
 
 MAX_CHANGES = 5000
@@ -61,6 +61,9 @@ def _undo(actor: Actor, changes: Any, operation: dict[str, Any]) -> dict[str, An
     with write_transaction():
         session = WriteSession(actor, undo_id)
         things = {key: session.lock(_target(*key)) for key in sorted(by_thing)}
+        for thing in things.values():
+            refuse_mirrored(thing)
+            refuse_words_of_others(actor, thing)
         _refuse_moved_on(things, by_thing)
         for key, thing in things.items():
             session.save(thing, _reverse(thing, by_thing[key], operation), uri=uri_of(thing), action="undo")

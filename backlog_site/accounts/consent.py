@@ -4,12 +4,13 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import BadRequest, ObjectDoesNotExist, PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from oauth2_provider.exceptions import OAuthToolkitError
 from oauth2_provider.forms import AllowForm
 from oauth2_provider.views import AuthorizationView
 
+from backlog_site.accounts.endpoints import has_nul
 from backlog_site.accounts.oauth import wrong_target
 from resources_app.access import Scope
 from resources_app.credentials import SCOPES, is_for_this_server, widest
@@ -36,12 +37,28 @@ ABILITIES: dict[Scope, tuple[str, list[str]]] = {
 
 
 class ConsentForm(AllowForm):  # type: ignore[misc]  # the package has no types
+    """What was asked for comes back in hidden fields, which anybody can forge; the lengths are those of the columns."""
+
     reach = forms.ChoiceField(choices=[(scope, scope) for scope in SCOPES], required=False)
+    nonce = forms.CharField(max_length=255, required=False, widget=forms.HiddenInput())
+    code_challenge = forms.CharField(max_length=128, required=False, widget=forms.HiddenInput())
+
+    def clean_resource(self) -> str:
+        named = str(self.cleaned_data["resource"])
+        if not all(map(is_for_this_server, named.split())):
+            raise forms.ValidationError("Tokens are for this server alone.")
+        return named
 
 
 class ConsentView(AuthorizationView):  # type: ignore[misc]  # the package has no types
     template_name = "accounts/consent.html"
     form_class = ConsentForm
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if has_nul(request):
+            raise BadRequest("Parameters must not contain NUL.")
+        response: HttpResponse = super().dispatch(request, *args, **kwargs)
+        return response
 
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], dict[str, Any]]:
         scopes, credentials = super().validate_authorization_request(request)
@@ -67,8 +84,14 @@ class ConsentView(AuthorizationView):  # type: ignore[misc]  # the package has n
         if form.cleaned_data["allow"] and chosen not in offered:
             raise PermissionDenied("Your role does not reach that far.")
         form.cleaned_data["scope"] = " ".join(offered[: offered.index(chosen) + 1]) if chosen in offered else ""
-        response: HttpResponse = super().form_valid(form)
+        try:
+            response: HttpResponse = super().form_valid(form)
+        except ObjectDoesNotExist:
+            raise BadRequest("There is no such client.") from None
         return response
+
+    def form_invalid(self, form: ConsentForm) -> HttpResponse:
+        raise BadRequest("The form did not come back as it was shown.")
 
     def render_to_response(self, context: dict[str, Any], **kwargs: Any) -> HttpResponse:
         response: HttpResponse = super().render_to_response(context, **kwargs)

@@ -26,7 +26,10 @@ def new_refresh_token(_request: Any) -> str:
 
 def is_safe_redirect(uri: str) -> bool:
     """Plain http is for programs on the user's own machine alone: anywhere else the code could be read on its way."""
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return False
     return parts.scheme != "http" or parts.hostname in LOOPBACK
 
 

@@ -1,11 +1,10 @@
 """OAuth as far as it is offered: code with PKCE, refresh, revocation, registration. Nothing else of the package is reachable."""
 
 from django.urls import path
-from oauth2_provider import views
 
 from backlog_site.accounts.consent import ConsentView
 from backlog_site.accounts.endpoints import RevocationView, TokenView
-from backlog_site.accounts.registration import RegistrationView
+from backlog_site.accounts.registration import RegistrationManagementView, RegistrationView
 
 app_name = "oauth2_provider"
 
@@ -14,9 +13,5 @@ urlpatterns = [
     path("token/", TokenView.as_view(), name="token"),
     path("revoke_token/", RevocationView.as_view(), name="revoke-token"),
     path("register/", RegistrationView.as_view(), name="dcr-register"),
-    path(
-        "register/<str:client_id>/",
-        views.DynamicClientRegistrationManagementView.as_view(),
-        name="dcr-register-management",
-    ),
+    path("register/<str:client_id>/", RegistrationManagementView.as_view(), name="dcr-register-management"),
 ]

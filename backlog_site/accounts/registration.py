@@ -1,10 +1,10 @@
-"""Dynamic client registration (RFC 7591), narrowed to what agents need: a code, and back to a safe address."""
+"""Dynamic client registration (RFC 7591, 7592), narrowed to what agents need: a code, and back to a safe address."""
 
 import json
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from oauth2_provider.views import DynamicClientRegistrationView
+from oauth2_provider.views import DynamicClientRegistrationManagementView, DynamicClientRegistrationView
 
 from backlog_site.accounts.oauth import is_safe_redirect
 
@@ -16,10 +16,20 @@ GRANT_TYPES = ("authorization_code", "refresh_token")
 
 class RegistrationView(DynamicClientRegistrationView):  # type: ignore[misc]  # the package has no types
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if problem := _problem_with(request.body):
-            return JsonResponse({"error": "invalid_client_metadata", "error_description": problem}, status=400)
-        response: HttpResponse = super().post(request, *args, **kwargs)
-        return response
+        return _refusal(request.body) or super().post(request, *args, **kwargs)
+
+
+class RegistrationManagementView(DynamicClientRegistrationManagementView):  # type: ignore[misc]
+    """A client replaces what it registered: held to the same, or registering would be narrowed in vain."""
+
+    def put(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return _refusal(request.body) or super().put(request, *args, **kwargs)
+
+
+def _refusal(body: bytes) -> HttpResponse | None:
+    problem = _problem_with(body)
+    described = {"error": "invalid_client_metadata", "error_description": problem}
+    return JsonResponse(described, status=400) if problem else None
 
 
 def _problem_with(body: bytes) -> str | None:
@@ -40,9 +50,14 @@ def _problem_with_metadata(metadata: dict[str, Any]) -> str | None:
         return f"client_name must be one line of at most {MAX_NAME} characters."
     if not isinstance(redirects, list) or not 1 <= len(redirects) <= MAX_REDIRECTS:
         return f"redirect_uris must be a list of 1 to {MAX_REDIRECTS} addresses."
-    if not all(isinstance(uri, str) and uri.isprintable() and is_safe_redirect(uri) for uri in redirects):
+    if not all(isinstance(uri, str) and _is_one_word(uri) and is_safe_redirect(uri) for uri in redirects):
         return "Each redirect URI must be https, a loopback http address, or the scheme of an installed program."
     grants = metadata.get("grant_types", ["authorization_code"])
     if not isinstance(grants, list) or any(grant not in GRANT_TYPES for grant in grants):
         return f"The grant types are {' and '.join(GRANT_TYPES)}."
     return None
+
+
+def _is_one_word(uri: str) -> bool:
+    """Addresses are kept side by side, with blanks between them: one with a blank in it would be two."""
+    return uri.isprintable() and " " not in uri

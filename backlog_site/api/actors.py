@@ -6,6 +6,7 @@ from rest_framework.request import Request
 
 from resources_app.access import SESSION_CLIENT, Actor
 from resources_app.credentials import Credential
+from resources_app.tokens import scopes_within_role
 
 
 def actor_of(request: Request, via: str = "rest") -> Actor:
@@ -17,8 +18,9 @@ def actor_of(request: Request, via: str = "rest") -> Actor:
 
 
 def signed_in_actor(request: Request | HttpRequest, via: str) -> Actor:
+    reach = scopes_within_role(request.user) or ["read"]
     address = request.META.get("REMOTE_ADDR", "")
-    return Actor(request.user, via, request_id=request_id(), client=SESSION_CLIENT, address=address)
+    return Actor(request.user, via, "", request_id(), reach[-1], client=SESSION_CLIENT, address=address)
 
 
 def request_id() -> str:

@@ -109,8 +109,13 @@ class SessionStore:
     async def note_position(self, session_id: str, position: Position) -> None:
         with _answering():
             # Only into a session that still exists: a field of its own would bring an ended one back to life.
-            if await self._redis.exists(_session(session_id)):
-                await self._redis.hset(_session(session_id), "position", str(position))
+            if not await self._redis.exists(_session(session_id)):
+                return
+            async with self._redis.pipeline() as commands:
+                commands.hset(_session(session_id), "position", str(position))
+                # One that ended this moment must not stay for ever after all.
+                commands.expire(_session(session_id), IDLE_SECONDS)
+                await commands.execute()
 
 
 def _session(session_id: str) -> str:

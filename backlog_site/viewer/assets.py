@@ -7,6 +7,7 @@ from django.shortcuts import redirect
 
 from backlog_site.viewer.shell import actor_of, is_fragment, page, show
 from resources_app import batches
+from resources_app.access import Actor
 from resources_app.errors import ValidationFailed
 from resources_app.intelligencebank import browsing, linking
 from resources_app.pages.items import collection_of
@@ -74,10 +75,18 @@ def attach(request: HttpRequest, ref: str) -> HttpResponse:
     if not chosen or len(chosen) > MOST_ATTACHED:
         raise ValidationFailed(f"Choose 1 to {MOST_ATTACHED} assets.", field="uri")
     target = build(collection_of(ref), ref, "references")
-    entries = [{"url": uri, "title": str(read(actor, uri).contents["name"])[:500]} for uri in chosen]
+    entries = [{"url": uri, "title": _name_of(actor, uri)[:500]} for uri in chosen]
     operations = [{"uri": target, "operation": {"type": "array_append", "value": entry}} for entry in entries]
     batches.write_batch(actor, operations)
     return redirect("viewer:item", ref)
+
+
+def _name_of(actor: Actor, uri: str) -> str:
+    asset = read(actor, uri).contents
+    name = asset.get("name") if isinstance(asset, dict) else None
+    if not isinstance(name, str):
+        raise ValidationFailed("Only assets can be attached.", field="uri", value=uri)
+    return name
 
 
 def _folder(request: HttpRequest, client_id: str, folder_id: str) -> dict[str, Any]:

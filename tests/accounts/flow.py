@@ -27,6 +27,14 @@ def register(**over: Any) -> Any:
     return program().post("/o/register/", METADATA | over, content_type="application/json")
 
 
+def replace(registered: Any, body: Any) -> Any:
+    """What a client that registered says of itself now (RFC 7592)."""
+    known = registered.json()
+    headers = {"Authorization": f"Bearer {known['registration_access_token']}"}
+    path = urlsplit(known["registration_client_uri"]).path
+    return program().put(path, body, content_type="application/json", headers=headers)
+
+
 def client_id() -> str:
     answer = register()
     assert answer.status_code == 201, answer.content

@@ -1,6 +1,7 @@
 """How clients become known: by registering, or by a document at the address that is their id."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from django.contrib.auth.models import User
@@ -9,7 +10,7 @@ from oauth2_provider import cimd
 from oauth2_provider.models import Application
 
 from tests.accounts import flow
-from tests.accounts.flow import agree, exchange, question, register
+from tests.accounts.flow import METADATA, agree, exchange, question, register, replace
 
 CLIENT_DOCUMENT = "https://agent.example/client.json"
 
@@ -24,6 +25,9 @@ CLIENT_DOCUMENT = "https://agent.example/client.json"
         ["file:///etc/passwd"],
         ["https://agent.example/callback#fragment"],
         ["https://agent.example/\u0000"],
+        ["https://agent.example/ http://evil.example/"],
+        ["https://agent.example/\ud800"],
+        ["http://[::1/callback"],
         [],
         "https://agent.example/callback",
         [7],
@@ -34,6 +38,9 @@ def test_an_unsafe_redirect_address_is_not_registered(db: None, uris: Any) -> No
     answer = register(redirect_uris=uris)
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_client_metadata")
     assert not Application.objects.exists()
+    answer = replace(register(), METADATA | {"redirect_uris": uris})
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_client_metadata")
+    assert Application.objects.get().redirect_uris == flow.REDIRECT
 
 
 @pytest.mark.parametrize("uri", ["https://agent.example/cb", "http://localhost:1/cb", "cursor://anysphere/oauth"])
@@ -46,8 +53,11 @@ def test_addresses_of_agents_are_registered(db: None, uri: str) -> None:
     [
         {"grant_types": ["implicit"]},
         {"grant_types": ["client_credentials"]},
+        {"grant_types": ["password"]},
         {"grant_types": 7},
         {"client_name": "two\nlines"},
+        {"client_name": "no\u0000thing"},
+        {"client_name": "\ud800"},
         {"client_name": "x" * 101},
         {"client_name": 7},
         {"token_endpoint_auth_method": "private_key_jwt"},
@@ -55,12 +65,26 @@ def test_addresses_of_agents_are_registered(db: None, uri: str) -> None:
 )
 def test_what_agents_do_not_need_is_not_registered(db: None, over: dict[str, Any]) -> None:
     assert register(**over).status_code == 400
+    assert replace(register(), METADATA | over).status_code == 400
+    assert Application.objects.get().name == "Agent"
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"[" * 20_000, b'{"a": "' + b"x" * 20_000 + b'"}'])
 def test_a_broken_registration_is_refused(db: None, body: bytes) -> None:
-
+    assert replace(register(), body).status_code == 400
     assert Client().post("/o/register/", body, content_type="application/json").status_code == 400
+
+
+def test_a_client_renames_and_removes_itself_and_nobody_else(db: None) -> None:
+    first, second = register(), register(client_name="Another")
+    assert replace(first, METADATA | {"client_name": "Renamed"}).json()["client_name"] == "Renamed"
+    path = urlsplit(second.json()["registration_client_uri"]).path
+    stolen = {"Authorization": f"Bearer {first.json()['registration_access_token']}"}
+    for send in (flow.program().get, flow.program().delete):
+        assert send(path, headers=stolen).status_code == 401
+    own = {"Authorization": f"Bearer {second.json()['registration_access_token']}"}
+    assert flow.program().delete(path, headers=own).status_code == 204
+    assert [client.name for client in Application.objects.all()] == ["Renamed"]
 
 
 def test_a_program_on_this_machine_may_listen_on_any_port(alice: User) -> None:

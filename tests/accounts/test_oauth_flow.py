@@ -114,6 +114,29 @@ def test_an_unknown_client_or_address_leads_nowhere(alice: User, over: dict[str,
     assert answer.status_code == 400 and "Location" not in answer
 
 
+@pytest.mark.parametrize("name", ["client_id", "redirect_uri", "scope", "state", "resource", "code_challenge"])
+def test_a_question_with_broken_text_is_refused(alice: User, name: str) -> None:
+    browser, url = flow.browser_of(alice), question(client_id(), **{name: "a\x00b"})
+    assert browser.get(url).status_code == 400
+    assert browser.post(url, {"allow": "Authorize", name: "a\x00b"}).status_code == 400
+    assert browser.get(f"{question(client_id())}&{name}=a&{name}=%00").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("client_id", ""), ("client_id", "nobody"), ("redirect_uri", ""), ("response_type", ""), ("reach", "all")),
+        *(("code_challenge", "x" * 129), ("nonce", "x" * 256), ("resource", "http://[::1/"), ("state", "a\x00b")),
+        ("resource", "https://elsewhere.example/mcp"),
+    ],
+)
+def test_a_forged_consent_is_refused(alice: User, name: str, value: str) -> None:
+    browser, url = flow.browser_of(alice), question(client_id())
+    fields = flow.hidden_fields(browser.get(url).content.decode()) | {"allow": "Authorize"}
+    assert browser.post("/o/authorize/", fields | {name: value}).status_code == 400
+    assert browser.post("/o/authorize/", fields).status_code == 302
+
+
 def test_a_code_serves_once_and_only_with_its_verifier(alice: User) -> None:
     client = client_id()
     code = agree(alice, question(client))["code"]
@@ -143,9 +166,10 @@ def test_a_client_that_names_no_resource_gets_a_token_for_this_server(alice: Use
 
 
 def test_passwords_and_client_secrets_buy_no_token(alice: User) -> None:
-    for grant in ("password", "client_credentials", "implicit"):
+    for grant in ("password", "client_credentials", "implicit", "", "urn:ietf:params:oauth:grant-type:device_code"):
         form = {"grant_type": grant, "username": "alice", "password": "x", "client_id": client_id()}
-        assert flow.program().post("/o/token/", form).status_code in (400, 401)
+        answer = flow.program().post("/o/token/", form)
+        assert (answer.status_code, answer.json()["error"]) == (400, "unsupported_grant_type")
 
 
 def test_refreshing_gives_new_tokens_and_ends_the_old_ones(alice: User) -> None:

@@ -1,14 +1,16 @@
 """Undo of a batch and of an agent's run: everything back, or a refusal that names what has moved on."""
 
+import uuid
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from resources_app.models import Change, Task
+from resources_app import storing, writing
+from resources_app.models import Change, Comment, Resource, Task
 from tests.api.clients import ApiClient, error_of
-from tests.factories import make_task, task_uri
+from tests.factories import as_actor, make_task, make_user, task_uri
 
 UNDO = "/api/v1/undo/"
 
@@ -87,3 +89,44 @@ def test_a_reader_does_not_undo(alice: User, bob: User) -> None:
     task = make_task(title="a")
     batch = batch_of(ApiClient(alice), (task_uri(task, "title"), {"type": "set", "value": "b"}))
     assert ApiClient(bob).post(UNDO, {"batch": batch}).status_code == 403
+
+
+def test_a_batch_one_may_not_see_cannot_be_told_from_one_that_is_not_there(alice: User, carol: User) -> None:
+    hidden, seen = make_task(title="a", groups=["admin"]), make_task(title="a")
+    to_b = {"type": "set", "value": "b"}
+    batch = batch_of(ApiClient(carol), (task_uri(hidden, "title"), to_b))
+    answers = [ApiClient(alice).post(UNDO, {"batch": one}) for one in (batch, str(uuid.uuid4()))]
+    assert [answer.status_code for answer in answers] == [404, 404]
+    assert answers[0].content == answers[1].content
+    mixed = batch_of(ApiClient(carol), (task_uri(hidden, "title"), to_b), (task_uri(seen, "title"), to_b))
+    answer = ApiClient(alice).post(UNDO, {"batch": mixed}).json()
+    assert (answer["undone"], answer["things"]) == (1, [task_uri(seen)])
+    assert [Task.objects.get(pk=task.pk).title for task in (hidden, seen)] == ["b", "a"]
+
+
+def test_what_somebody_said_is_taken_back_by_themselves_or_an_admin(alice: User, carol: User) -> None:
+    dave = make_user("dave", "contributor")
+    comment = writing.add_comment(as_actor(dave), task_uri(make_task()), "as it was")
+    reword = (f"mcp://backlog/comments/{comment.pk}", {"type": "set", "value": "as it is"})
+    batch = batch_of(ApiClient(dave), reword)
+    assert ApiClient(alice).post(UNDO, {"batch": batch}).status_code == 403
+    assert Comment.objects.get(pk=comment.pk).body == "as it is"
+    assert ApiClient(carol).post(UNDO, {"batch": batch}).status_code == 200
+    assert Comment.objects.get(pk=comment.pk).body == "as it was"
+
+
+def test_a_mirrored_file_is_not_undone_here(alice: User) -> None:
+    file = storing.create_resource(as_actor(alice), "resources/a.md", "one")
+    batch = batch_of(ApiClient(alice), ("mcp://backlog/resources/a.md", {"type": "append", "content": " two"}))
+    Resource.objects.filter(pk=file.pk).update(root="docs")
+    assert ApiClient(alice).post(UNDO, {"batch": batch}).status_code == 403
+    assert Resource.objects.get(pk=file.pk).content == "one two"
+
+
+def test_undoing_limits_nothing_to_a_group_one_is_not_in(alice: User, carol: User) -> None:
+    task = make_task(groups=["admin"])
+    batch = batch_of(ApiClient(carol), (task_uri(task, "groups"), {"type": "set", "value": []}))
+    assert ApiClient(alice).post(UNDO, {"batch": batch}).status_code == 400
+    assert ApiClient(alice).get(f"/api/v1/tasks/{task.ref}/").status_code == 200
+    assert ApiClient(carol).post(UNDO, {"batch": batch}).status_code == 200
+    assert ApiClient(alice).get(f"/api/v1/tasks/{task.ref}/").status_code == 404

@@ -225,7 +225,7 @@ def test_a_token_acts_as_the_agent_it_is_named_after_within_its_scope(client: Cl
 
 def test_a_session_reaches_as_far_as_the_role_and_needs_the_csrf_token(client: Client, alice: User) -> None:
     client.force_login(alice)
-    assert client.get("/api/v1/echo/").json()["scope"] == "admin"
+    assert client.get("/api/v1/echo/").json()["scope"] == "write"
     assert client.get("/api/v1/echo/").json()["agent"] == ""
     error_in(client.post("/api/v1/echo/", {}, content_type="application/json"), 403, "permission_denied")
 

@@ -10,7 +10,7 @@ import pytest
 
 from backlog_site import gate
 from backlog_site.embedded import free_port
-from backlog_site.rates import Counter, Rate
+from backlog_site.rates import MAX_REMEMBERED, Counter, LocalCounter, Rate
 from tests.mcp.site import Site, running_site
 
 # What is tested is the counting, not how soon a process stops waiting for Redis.
@@ -41,6 +41,13 @@ def test_callers_do_not_share_a_rate() -> None:
 def test_without_redis_a_process_counts_for_itself(settings: Any) -> None:
     settings.REDIS_URL = f"redis://127.0.0.1:{free_port()}/0"
     assert count(30, Rate("test", 10, 60), "somebody").count(False) == 10
+
+
+def test_without_redis_a_flood_of_invented_tokens_is_forgotten_and_its_address_is_not() -> None:
+    counter, address, token = LocalCounter(), Rate("address", 50, 60), Rate("token", 50, 60)
+    flood = [counter.count([(address, "one"), (token, f"invented {n}")]) for n in range(3 * MAX_REMEMBERED)]
+    assert flood[-1][0].used == 3 * MAX_REMEMBERED and flood[-1][0].is_exceeded
+    assert sum(map(len, counter._windows.values())) <= MAX_REMEMBERED + 1
 
 
 def test_the_count_starts_again_after_its_time() -> None:

@@ -93,7 +93,7 @@ def test_any_request_of_the_newer_era_is_answered(
 ) -> None:
     headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": method}
     name = params.get("name") or params.get("uri")
-    if isinstance(name, str) and name.isascii() and name.isprintable() and name:
+    if isinstance(name, str) and name.isascii() and name.isprintable() and name and name == name.strip():
         headers["Mcp-Name"] = name
     body = request(method, {**params, "_meta": META})
     check(lambda: open_session.post(site.mcp, content=sendable(body), headers=headers, timeout=60))

@@ -16,11 +16,16 @@ from resources_app.intelligencebank.sync.pages import Mirror
 from resources_app.models import ApiToken, Change, IBConnection, IBEntitlement, IBFolder, IBLink
 from tests.factories import make_user
 from tests.intelligencebank import mirrors, worlds
+from tests.security.callers import grant
 
 
 def token(name: str, roles: list[str], scope: str = "write", label: str = "test") -> str:
     user = make_user(name, *roles)
     return tokens.create(user, label, scope)[1]
+
+
+def granted(name: str, client: str, resources: list[str]) -> str:
+    return grant(User.objects.get(username=name), client, "read write", resources)
 
 
 def person(name: str, roles: list[str], password: str) -> None:
@@ -107,7 +112,7 @@ def _actor(name: str) -> Actor:
 COMMANDS = {
     command.__name__: command
     for command in (
-        *(token, person, deactivate, last_change, revoke),
+        *(token, granted, person, deactivate, last_change, revoke),
         *(create, store, write, write_many, write_and_roll_back, archive, join_group),
         *(mirror, sync_tenant, link_person),
     )

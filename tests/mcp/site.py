@@ -37,6 +37,9 @@ class Elsewhere:
         self._is_ready = False
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # such as those that printers of values ask for
+            raise AttributeError(name)
+
         def call(**arguments: Any) -> Any:
             if not self._is_ready:
                 assert self._answer() == "ready"

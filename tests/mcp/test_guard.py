@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.mcp.clients import MODERN, modern, request, session
+from tests.mcp.clients import MODERN, initialize, modern, request, session
 from tests.mcp.conftest import Tokens
 from tests.mcp.site import Site
 
@@ -76,6 +76,32 @@ def test_a_stranger_is_asked_for_a_token(site: Site, header: str | None, era: st
 def test_a_token_works_whatever_the_case_of_its_scheme(site: Site, tokens: Tokens) -> None:
     with site.client(None, Authorization=f"bearer {tokens.alice}") as http:
         assert modern(site, http, "tools/list").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("client", "resources", "status"),
+    [
+        ("ours", ["{mcp}"], 200),
+        ("slash", ["{mcp}/"], 200),
+        ("elsewhere", ["https://elsewhere.example/mcp"], 401),
+        ("any", [], 401),
+        ("below", ["{mcp}/x"], 401),
+        ("whole", ["{site}"], 200),
+        ("port", ["http://127.0.0.1:1/mcp"], 401),
+        ("beside", ["{mcp}.evil.example"], 401),
+    ],
+)
+def test_an_oauth_token_opens_the_server_it_was_issued_for_alone(
+    site: Site, tokens: Tokens, client: str, resources: list[str], status: int
+) -> None:
+    named = [one.format(mcp=site.mcp, site=site.url) for one in resources]
+    with site.client(site.elsewhere.granted(name="alice", client=client, resources=named)) as http:
+        assert modern(site, http, "tools/list").status_code == status
+        assert initialize(site, http).status_code == status
+        for path in ("/api/v1/tasks/", "/mcp/resource?uri=auth://status", "/api/schema/"):
+            assert http.get(f"{site.url}{path}").status_code == status
+        with http.stream("GET", f"{site.url}/api/v1/events/", headers={"Accept": "text/event-stream"}) as events:
+            assert events.status_code == status
 
 
 SAME, OTHER = "{netloc}", "evil.example"

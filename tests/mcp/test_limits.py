@@ -1,12 +1,18 @@
 """What is bounded, and what happens without Redis, on a site of its own."""
 
+import time
 from contextlib import ExitStack
 
+import httpx
 import pytest
+from redis import Redis
 
 from backlog_site.embedded import free_port, start_valkey, stop, valkey_answers
-from tests.mcp.clients import get_stream, initialize, listening, modern, request, session, subscribe, title
-from tests.mcp.site import running_site
+from backlog_site.mcp.sessions import IDLE_SECONDS
+from tests.mcp.clients import PATIENCE, get_stream, initialize, listening, modern, request, session, subscribe, title
+from tests.mcp.site import Site, running_site
+
+OPENED = 200
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +50,40 @@ def test_the_sessions_unused_for_longest_make_room_for_new_ones(small_site, toke
         newest = initialize(small_site, http).headers["mcp-session-id"]
         assert [ping(session_id) for session_id in opened] == [200, 404, 200, 200]
         assert http.delete(small_site.mcp, headers={"Mcp-Session-Id": newest}).status_code == 200
+
+
+def kept_in_redis(url: str) -> dict[str, int]:
+    """Every key of ours, and in how many seconds it goes by itself."""
+    with Redis.from_url(url, decode_responses=True) as broker:
+        return {key: broker.ttl(key) for key in broker.scan_iter("backlog:*")}
+
+
+def kept_in_processes(site: Site, http: httpx.Client) -> dict[int, dict[str, int]]:
+    """What each of the two processes holds of conversations, this one included."""
+    found: dict[int, dict[str, int]] = {}
+    deadline = time.monotonic() + 3 * PATIENCE
+    while len(found) < 2 and time.monotonic() < deadline:
+        with site.client(None, Authorization=http.headers["Authorization"]) as another:
+            answer = modern(site, another, "tools/call", {"name": "fixture_kept", "arguments": {}})
+            told = answer.json()["result"]["structuredContent"]
+            found[told["process"]] = told["kept"]
+    return found
+
+
+def test_however_many_sessions_are_opened_few_are_kept(small_site, token, redis) -> None:
+    """A session that its client never ends is dropped for a newer one, or a day after its last use."""
+    with small_site.client(token) as http:
+        for number in range(OPENED):
+            http.headers.pop("Mcp-Session-Id", None)
+            http.headers["Mcp-Session-Id"] = initialize(small_site, http).headers["mcp-session-id"]
+            assert subscribe(small_site, http, f"mcp://backlog/tasks?label=l{number}").status_code == 200
+        kept = kept_in_redis(redis[0])
+        held = kept_in_processes(small_site, http)
+    for name in ("session", "watches"):
+        assert len([key for key in kept if key.startswith(f"backlog:mcp:{name}:")]) == 4, name
+    assert {key: seconds for key, seconds in kept.items() if not 0 < seconds <= IDLE_SECONDS} == {}
+    assert len(held) == 2
+    assert max(most for of_process in held.values() for most in of_process.values()) < OPENED / 10, held
 
 
 def test_streams_of_a_user_are_bounded_in_each_process(small_site, token) -> None:

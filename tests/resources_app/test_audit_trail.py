@@ -8,7 +8,8 @@ from resources_app.models import ApiToken, Change
 from tests.accounts.flow import let_in
 from tests.api.clients import ApiClient
 from tests.factories import make_task
-from tests.resources_app.admin_client import enter, url
+from tests.resources_app.admin_client import enter, opened, url
+from tests.viewer.browsing import signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -36,6 +37,30 @@ def test_a_write_in_a_browser_names_the_session(alice: User) -> None:
     browser.post("/api/v1/tasks/", {"title": "T"}, content_type="application/json")
     change = Change.objects.latest("pk")
     assert (change.client, change.address, change.agent) == ("session", "127.0.0.1", "")
+    assert (change.via, change.scope, len(change.request_id)) == ("rest", "write", 36)
+
+
+def test_writes_in_the_viewer_and_the_admin_are_told_apart(alice: User) -> None:
+    task = make_task(title="T")
+    signed_in(alice).post(f"/t/{task.ref}/set/", {"field": "title", "value": "By hand"})
+    by_page = Change.objects.latest("pk")
+    admin = enter()
+    admin.post(url("task_change", task.pk), opened(admin, "task_change", task.pk) | {"title": "By an admin"})
+    by_admin = Change.objects.latest("pk")
+    assert (by_page.author, by_page.via, by_page.scope) == (alice, "web", "write")
+    assert (by_admin.author.username, by_admin.via, by_admin.scope) == ("carol", "admin", "admin")
+    for change in (by_page, by_admin):
+        assert (change.client, change.agent, change.address) == ("session", "", "127.0.0.1")
+        assert len(change.request_id) == 36
+
+
+def test_nobody_writes_the_trail_of_their_own_write(alice: User) -> None:
+    forged = {"X_Forwarded_For": "9.9.9.9", "X_Real_IP": "9.9.9.9", "Remote_User": "carol", "X_Agent": "carol"}
+    for body in ({"title": "T"}, {"title": "T", "author": "carol", "via": "admin", "client": "c", "agent": "a"}):
+        ApiClient(alice).post("/api/v1/tasks/", body, **forged)
+        change = Change.objects.latest("pk")
+        assert (change.author, change.via, change.address) == (alice, "rest", "127.0.0.1")
+        assert change.client.startswith("token:") and change.agent.startswith("agent ")
 
 
 def test_the_audit_trail_is_shown_and_searched_in_the_admin(alice: User) -> None:

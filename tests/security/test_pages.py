@@ -94,3 +94,9 @@ def test_pages_of_hidden_things_are_not_found(callers: dict[str, Caller]) -> Non
             hidden, absent = (client.get(route.replace("<ref>", ref)) for ref in ("TASK-0003", "TASK-0009"))
             assert hidden.status_code == absent.status_code, route
             assert b"First secret" not in hidden.content
+
+
+@pytest.mark.parametrize("uri", ["mcp://backlog/tasks/TASK-0001", "mcp://backlog/resources/docs/a.md", "auth://status"])
+def test_only_assets_are_attached(callers: dict[str, Caller], uri: str) -> None:
+    answer, made = request(callers["contributor_session"], "post", "/t/<ref>/attach/", {"uri": uri})
+    assert (answer.status_code, made) == (400, 0)
