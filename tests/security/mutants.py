@@ -248,6 +248,13 @@ MUTANTS = [
         "tests/resources_app/test_audit_trail.py::test_writes_in_the_viewer_and_the_admin_are_told_apart",
     ),
     Mutant(
+        "a count of hits tells of what is hidden",
+        "search_app/marks.py",
+        'LIMITED if columns["restricted"] else SHARED',
+        "SHARED",
+        "tests/search_app/test_visibility.py::test_what_is_limited_to_a_group_shows_to_its_members_and_admins",
+    ),
+    Mutant(
         "whoever has no role is offered names",
         "resources_app/catalogue.py",
         "    if not may_read(actor.user):\n        return []\n",
