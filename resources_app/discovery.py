@@ -10,6 +10,7 @@ from resources_app import uris
 from resources_app.access import Actor
 from resources_app.errors import (
     BacklogError,
+    Conflict,
     InvalidUri,
     NotFound,
     PermissionDenied,
@@ -161,9 +162,12 @@ def _failure(actor: Actor, uri: str, error: BacklogError) -> dict[str, Any]:
         return _error("NotFound", error.message, f"Nothing answers to '{uri}'.", [error.suggestion, _SHOW_ALL])
     if isinstance(error, ValidationFailed):
         return _error("InvalidTemplateVariable", error.message, _allowed(error), [_CORRECT, _SHOW_ALL])
+    failed = f"Failed to retrieve resource '{uri}'."
+    if isinstance(error, Conflict):
+        return _error("ResourceExecutionError", failed, error.message, [error.suggestion])
     return _error(
         "ResourceExecutionError",
-        f"Failed to retrieve resource '{uri}'.",
+        failed,
         error.message,
         [
             "Retry the operation: this may have been a transient failure."

@@ -1,18 +1,18 @@
 """Folders and assets as one person sees them: the shapes behind ib:// addresses, REST and the viewer."""
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.core import signing
 from django.db import connection as database
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Max, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from resources_app import uris
 from resources_app.access import Person
-from resources_app.errors import NotFound, ValidationFailed
+from resources_app.errors import Conflict, NotFound, ValidationFailed
 from resources_app.intelligencebank import entitlements
 from resources_app.intelligencebank.addresses import ROOT, folder_uri, uri_of_mirrored
 from resources_app.intelligencebank.linking import connection_for
@@ -28,6 +28,7 @@ UNTRUSTED = {
 }
 _FRESH_RUNS = 4
 _CURSOR_SALT = "ib-cursor"
+_BEGIN_AGAIN = "Begin again without the cursor: rows may have moved between the pages."
 
 Shown = dict[str, Any]
 
@@ -37,8 +38,9 @@ def read_folder(user: Person, client_id: str, folder_id: str, *, limit: int = 10
     connection = connection_for(user, client_id)
     folder = None if folder_id == ROOT else _visible_folder(user, connection, folder_id)
     below = _subfolders(user, connection, folder)
-    total = below.count()
-    page, following = _page(user, _counted(user, below), limit, cursor, folder_uri(client_id, folder_id))
+    total, generation = _measure(below)
+    place = _Place(user, folder_uri(client_id, folder_id), generation)
+    page, following = _page(place, _counted(user, below), limit, cursor)
     facts = _folder_facts(user, folder) if folder else _root_facts(connection, total)
     return {
         **facts,
@@ -54,12 +56,13 @@ def read_folder_resources(user: Person, client_id: str, folder_id: str, *, limit
     connection = connection_for(user, client_id)
     folder = _root_row(user, connection) if folder_id == ROOT else _visible_folder(user, connection, folder_id)
     rows = IBResource.objects.visible_to(user).filter(folder=folder) if folder else IBResource.objects.none()
-    uri = folder_uri(client_id, folder_id, "resources")
-    page, following = _page(user, rows, limit, cursor, uri)
+    total, generation = _measure(rows)
+    place = _Place(user, folder_uri(client_id, folder_id, "resources"), generation)
+    page, following = _page(place, rows, limit, cursor)
     return {
         "folder": {"id": folder_id, "uri": folder_uri(client_id, folder_id), "name": folder.name if folder else ""},
         "results": [_resource_line(one) for one in page],
-        "total": rows.count(),
+        "total": total,
         "next_cursor": following,
         **_standing(connection, folder),
     }
@@ -174,28 +177,44 @@ def _counted(user: Person, folders: QuerySet[IBFolder]) -> QuerySet[IBFolder]:
     return folders.annotate(seen_folders=Coalesce(Subquery(below.annotate(n=Count("pk")).values("n")), 0))
 
 
-def _page(user: Person, rows: Any, limit: int, cursor: str, uri: str) -> tuple[list[Any], str | None]:
-    """By name, then id. The cursor belongs to this person and this list, and nobody can make one up."""
+class _Place(NamedTuple):
+    """Whose cursor it is, of which list, and what that list was made of."""
+
+    user: Person
+    uri: str
+    generation: str
+
+    def cursor_after(self, row: Any) -> str:
+        return signing.dumps([self.user.pk, self.uri, self.generation, row.sort_name, row.ib_id], salt=_CURSOR_SALT)
+
+    def position(self, cursor: str) -> tuple[str, str]:
+        try:
+            owner, uri, generation, name, ib_id = signing.loads(cursor, salt=_CURSOR_SALT)
+        except (signing.BadSignature, ValueError):
+            owner, uri, generation, name, ib_id = None, "", "", "", ""
+        if (owner, uri) != (self.user.pk, self.uri):
+            raise ValidationFailed(
+                "cursor must be the next_cursor of an answer to the same address.", field="cursor", value=cursor
+            )
+        if generation != self.generation:
+            raise Conflict("The list has changed since its first page.", suggestion=_BEGIN_AGAIN, field="cursor")
+        return str(name), str(ib_id)
+
+
+def _measure(rows: QuerySet[Any]) -> tuple[int, str]:
+    """How many there are, and the generation of the list: when one of its rows was last written. Runs that change
+    nothing here leave it as it is."""
+    found = rows.aggregate(total=Count("pk"), newest=Max("written_at"))
+    return found["total"], _iso(found["newest"]) or ""
+
+
+def _page(place: _Place, rows: Any, limit: int, cursor: str) -> tuple[list[Any], str | None]:
+    """By name, then id. A row that was renamed meanwhile would come twice or not at all: such a cursor is refused."""
     if cursor:
-        name, ib_id = _position(user, cursor, uri)
+        name, ib_id = place.position(cursor)
         rows = rows.filter(Q(sort_name__gt=name) | Q(sort_name=name, ib_id__gt=ib_id))
     found = list(rows.order_by("sort_name", "ib_id")[: limit + 1])
-    if len(found) <= limit:
-        return found, None
-    last = found[limit - 1]
-    return found[:limit], signing.dumps([user.pk, uri, last.sort_name, last.ib_id], salt=_CURSOR_SALT)
-
-
-def _position(user: Person, cursor: str, uri: str) -> tuple[str, str]:
-    try:
-        owner, of_uri, name, ib_id = signing.loads(cursor, salt=_CURSOR_SALT)
-    except (signing.BadSignature, ValueError):
-        owner, of_uri, name, ib_id = None, "", "", ""
-    if (owner, of_uri) != (user.pk, uri):
-        raise ValidationFailed(
-            "cursor must be the next_cursor of an answer to the same address.", field="cursor", value=cursor
-        )
-    return str(name), str(ib_id)
+    return found[:limit], place.cursor_after(found[limit - 1]) if len(found) > limit else None
 
 
 def _root_facts(connection: IBConnection, total: int) -> Shown:

@@ -91,6 +91,8 @@ class _Mirrored(models.Model):
     tombstoned_at = models.DateTimeField(null=True, blank=True)
     first_seen_at = models.DateTimeField()
     updated_at = models.DateTimeField()
+    # When its content was last written here: a list is as old as the newest of these.
+    written_at = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         abstract = True

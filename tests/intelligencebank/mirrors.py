@@ -21,6 +21,7 @@ _NOT_CONTENT = {
     "children_generation",
     "first_seen_at",
     "updated_at",
+    "written_at",
     "parent",
     "folder",
 }

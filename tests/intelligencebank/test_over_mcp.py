@@ -56,6 +56,38 @@ def test_two_people_browse_from_the_root_to_an_asset(
     asyncio.run(browse())
 
 
+@pytest.mark.parametrize("era", ERAS)
+def test_a_list_that_changed_between_two_pages_is_begun_again(library: Library, era: str) -> None:
+    uri = f"ib://{CLIENT_ID}/folders/{folder_named(library.tenant, 'Photos')}/resources?limit=4"
+
+    async def walk() -> None:
+        async with connected(library.site, library.tokens["alice"], era, cache=None) as client:
+            first = await contents(client, uri)
+            following = f"{uri}&cursor={first['next_cursor']}"
+            assert (await contents(client, following))["results"]
+            await asyncio.to_thread(rename, library, first["results"][0]["id"], f"renamed in era {era}")
+            with pytest.raises(MCPError) as refused:
+                await client.read_resource(following)
+            assert "has changed" in refused.value.error.message
+            told = await client.call_tool("get_resource", {"uri": following})
+            assert told.is_error and "without the cursor" in str(told.content)
+            names, cursor = [], ""
+            while cursor is not None:
+                page = await contents(client, f"{uri}&cursor={cursor}")
+                names += [one["name"] for one in page["results"]]
+                cursor = page["next_cursor"]
+            assert len(set(names)) == len(names) == page["total"] and f"renamed in era {era}" in names
+
+    asyncio.run(walk())
+
+
+def rename(library: Library, ib_id: str, name: str) -> None:
+    with library.fake.lock:
+        library.tenant.update(ib_id, name=name)
+    platform = library.fake.urls["platform"]
+    assert library.site.elsewhere.sync_tenant(platform_url=platform, client_id=CLIENT_ID) == "complete"
+
+
 def test_an_admin_without_a_link_sees_nothing(library: Library) -> None:
     async def browse() -> None:
         async with connected(library.site, library.tokens["carol"], "auto") as client:

@@ -12,7 +12,7 @@ from resources_app.intelligencebank.fake.service import FakeIB
 from resources_app.intelligencebank.fake.world import Tenant
 from resources_app.models import IBConnection, IBLink, IBResource
 from tests.api.clients import ApiClient, error_of
-from tests.intelligencebank.mirrors import expire_rights
+from tests.intelligencebank.mirrors import expire_rights, sync
 from tests.intelligencebank.worlds import ALICE, folder_named
 
 BASE = "/api/v1/ib/BnK4JV"
@@ -42,6 +42,49 @@ def test_folders_and_assets_as_the_address_gives_them(tenant: Tenant, alices_lin
     assert asset.json()["file"]["mime_type"] and asset["ETag"]
     assert client.get(f"{BASE}/folders/{folder_named(tenant, 'Legal')}/").status_code == 404
     assert error_of(client.get(f"{BASE}/folders/nonsense/"))["code"] == "invalid_uri"
+
+
+def test_a_list_that_changed_between_two_pages_is_begun_again(
+    fake: FakeIB, tenant: Tenant, alices_link: IBLink, alice: User
+) -> None:
+    client, logos = ApiClient(alice), folder_named(tenant, "Logos")
+    path = f"{BASE}/folders/{logos}/resources/?limit=4"
+    first = client.get(path).json()
+    renamed = first["results"][0]["id"]
+    assert sync(alices_link.connection).status == "complete"
+    tenant.update(an_asset(tenant, "Photos").ib_id, name="In another list")
+    assert sync(alices_link.connection).counters["updated"] == 1
+    second = client.get(f"{path}&cursor={first['next_cursor']}").json()
+    assert second["results"], "a run that changes nothing here ends no list"
+    tenant.update(renamed, name="zzz it would come a second time")
+    sync(alices_link.connection, "incremental")
+    for cursor in (first["next_cursor"], second["next_cursor"]):
+        refused = client.get(f"{path}&cursor={cursor}")
+        assert (refused.status_code, error_of(refused)["code"]) == (409, "conflict")
+        assert "without the cursor" in error_of(refused)["suggestion"]
+    names = walked(client, path, "results")
+    assert len(names) == len(set(names)) == 10 and "zzz it would come a second time" in names
+
+
+def test_a_list_of_folders_that_changed_is_begun_again_too(
+    fake: FakeIB, tenant: Tenant, alices_link: IBLink, alice: User
+) -> None:
+    client, path = ApiClient(alice), f"{BASE}/folders/{folder_named(tenant, 'Marketing')}/?limit=1"
+    cursor = client.get(path).json()["next_cursor"]
+    assert client.get(f"{path}&cursor={cursor}").status_code == 200
+    tenant.folders[folder_named(tenant, "Logos")].name = "Zebras"
+    sync(alices_link.connection)
+    assert error_of(client.get(f"{path}&cursor={cursor}"))["code"] == "conflict"
+    assert walked(client, path, "subfolders") == ["Photos", "Zebras"]
+
+
+def walked(client: ApiClient, path: str, what: str) -> list[str]:
+    names, cursor = [], ""
+    while cursor is not None:
+        page = client.get(f"{path}&cursor={cursor}").json()
+        names += [one["name"] for one in page[what]]
+        cursor = page["next_cursor"]
+    return names
 
 
 def test_a_thumbnail_is_fetched_once_and_only_for_who_sees_it(

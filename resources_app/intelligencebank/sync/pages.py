@@ -190,6 +190,7 @@ class Mirror:
             generation=self.generation,
             first_seen_at=row.first_seen_at if row else self.now,
             updated_at=(facts.source_updated_at if is_resource else None) or self.now,
+            written_at=self.now,
         )
 
     def _bury(self, model: type[IBFolder] | type[IBResource], row: Known | None) -> None:
