@@ -151,7 +151,7 @@ def test_changes_between_pages_lose_nothing(
         {"deleted": "status", "ties": "shuffled"},
         {"count": "total", "touching": frozenset()},
         {"count": "stale", "touching": frozenset(TOUCHES)},
-        {"login_failure": "401", "overload": "200", "calls_per_minute": 10_000},
+        {"login_failure": "401", "overload": "200", "calls_per_minute": 10_000, "ranges": "honoured"},
     ],
     ids=str,
 )

@@ -29,6 +29,8 @@ class Profile:
     session: Literal["absolute", "sliding"] = "absolute"
     sessions: Literal["many", "single"] = "many"
     root_listing: Literal["root", "children"] = "root"
+    # A range of times among the wrapped_conditions: nobody has been seen using one.
+    ranges: Literal["refused", "ignored", "honoured"] = "refused"
     calls_per_minute: int = 0
 
 
@@ -51,7 +53,7 @@ FAULTS = (
     *("html", "slow_headers", "slow_body", "truncated", "bad_json", "null_response", "rows_object"),
     *("reset", "reset_body", "redirect", "gzip_bomb", "empty_rows", "duplicates", "bad_rows"),
 )
-STAGES = ("address", "login", "folders", "resources", "in_folder", "recent", "by_id", "file")
+STAGES = ("address", "login", "folders", "resources", "in_folder", "recent", "by_id", "search", "file")
 
 
 @dataclass

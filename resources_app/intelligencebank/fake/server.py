@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import socket
 import struct
 import threading
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from resources_app.intelligencebank.fake.profile import Fault
 from resources_app.intelligencebank.fake.service import FakeIB, Logged, Reply
@@ -211,13 +212,23 @@ def _from_json(body: bytes) -> tuple[str, str, dict[str, Any]]:
 
 
 def _search_params(query: str) -> dict[str, Any]:
-    """searchParams[parent]=… as PHP reads it."""
-    given = parse_qs(query, keep_blank_values=True)
-    return {
-        name.removeprefix("searchParams[").rstrip("]"): values if len(values) > 1 else values[0]
-        for name, values in given.items()
-        if name.startswith("searchParams[")
-    }
+    """searchParams[parent]=… and searchParams[content][]=… as PHP reads them."""
+    found: dict[str, Any] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name.startswith("searchParams["):
+            *above, last = re.findall(r"\[(.*?)\]", name)
+            inner = found
+            for key in above:
+                inner = inner.setdefault(key, {})
+            inner[last or str(len(inner))] = value
+    return {name: _as_list(value) for name, value in found.items()}
+
+
+def _as_list(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    inner = {key: _as_list(one) for key, one in value.items()}
+    return list(inner.values()) if all(key.isdigit() for key in inner) else inner
 
 
 def _misshapen(kind: str, body: Any) -> Any:

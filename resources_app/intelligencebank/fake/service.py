@@ -11,9 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from functools import partial
 from typing import Any
 
-from resources_app.intelligencebank.fake import signing_in
+from resources_app.intelligencebank.fake import searching, signing_in
 from resources_app.intelligencebank.fake.profile import Fault, Profile
 from resources_app.intelligencebank.fake.thumbnails import picture
 from resources_app.intelligencebank.fake.world import ROOT_ID, ZEROS, Folder, Person, Tenant, number_of
@@ -59,8 +60,10 @@ class Query:
     def stage(self) -> str:
         if self.table == "folder":
             return "folders"
-        if self.search.get("isSearching"):
+        if searching.is_by_id(self.search):
             return "by_id"
+        if searching.has_filter(self.search):
+            return "search"
         if self.search.get("ib_folder_s"):
             return "in_folder"
         return "recent" if self.order.startswith("lastUpdateTime") else "resources"
@@ -240,7 +243,10 @@ class FakeIB:
 
     def rows(self, sid: str, session: SessionOf, query: Query) -> Reply:
         with self.lock:
-            rows, count = self._listed(sid, session, query)
+            try:
+                rows, count = self._listed(sid, session, query)
+            except searching.BadCondition as problem:
+                return Reply(400, {"error": f"Bad condition: {problem}"})
             self.between(query)
         return Reply(body={"response": {"rows": rows, "offset": query.offset, "count": count}})
 
@@ -251,11 +257,18 @@ class FakeIB:
             shown = folders[query.offset : query.offset + query.limit]
             return [tenant.folder_row(folder, person, cdn) for folder in shown], len(folders)
         numbers = self._numbers(tenant, person, query)
-        shown_numbers = numbers[query.offset : query.offset + query.limit]
-        rows = [tenant.resource_row(number, person, sid, cdn) for number in shown_numbers]
+        row_of = partial(tenant.resource_row, person=person, sid=sid, cdn=cdn)
+        if query.stage == "search":
+            found = [(row, self._matched(row, query)) for row in map(row_of, numbers)]
+            meant = [row | {"matched": fields} for row, fields in found if fields is not None]
+            return meant[query.offset : query.offset + query.limit], len(meant)
+        rows = [row_of(number) for number in numbers[query.offset : query.offset + query.limit]]
         if query.stage == "by_id":
             rows = [row | {"matched": {"ib_uuid": row["_id"]}} for row in rows]
         return rows, self._count(tenant, query, len(numbers))
+
+    def _matched(self, row: dict[str, Any], query: Query) -> dict[str, str] | None:
+        return searching.matched(row, query.search, self.profile)
 
     def _folders(self, tenant: Tenant, person: Person, parent: str) -> list[Folder]:
         below = tenant.children()
@@ -265,8 +278,8 @@ class FakeIB:
         return [folder for folder in found if tenant.level(person, folder.id)]
 
     def _numbers(self, tenant: Tenant, person: Person, query: Query) -> list[int]:
-        if query.search.get("isSearching"):
-            found = self._searched(tenant, str(query.search.get("keywords") or ""))
+        if query.stage == "by_id":
+            found = self._with_ids(tenant, str(query.search.get("keywords") or ""))
         elif folder := query.search.get("ib_folder_s"):
             found = tenant.in_folder.get(str(folder), [])
         else:
@@ -276,7 +289,7 @@ class FakeIB:
         levels = {folder: tenant.level(person, folder) for folder in {tenant.home[number] for number in found}}
         return [number for number in found if levels[tenant.home[number]]]
 
-    def _searched(self, tenant: Tenant, keywords: str) -> list[int]:
+    def _with_ids(self, tenant: Tenant, keywords: str) -> list[int]:
         numbers = [number_of(_RESOURCE_SALT, word) for word in keywords.split()]
         gone = tenant.deleted if self.profile.deleted == "absent" else {}
         return [number for number in numbers if number in tenant.home and number not in gone]
