@@ -120,11 +120,25 @@ def test_a_change_in_intelligencebank_reaches_who_watches(library: Library) -> N
     asyncio.run(watch())
 
 
-def test_no_log_line_and_no_stored_byte_holds_a_secret(library: Library) -> None:
-    with library.site.client(library.tokens["alice"]) as http:
-        page = http.get(f"{library.site.url}/api/v1/ib/{CLIENT_ID}/folders/root/").text
+def test_no_answer_no_log_line_and_no_stored_byte_holds_a_secret(library: Library) -> None:
+    admin = library.site.elsewhere.token(name="dora", roles=["admin"], scope="admin")
+    answers = answers_to(library, library.tokens["alice"]) + answers_to(library, admin)
     log = library.site.log.read_text(errors="replace")
     stored = b"".join(file.read_bytes() for file in library.site.log.parent.glob("site.sqlite3*"))
-    assert "Marketing" in page and library.fake.secrets and "/api/v1/ib/" in log
+    assert "Marketing" in answers and "backlog_ib_run" in answers and "/api/v1/ib/" in log
+    assert library.fake.secrets
     for secret in library.fake.secrets:
-        assert secret not in page and secret not in log and secret.encode() not in stored
+        assert secret not in answers and secret not in log and secret.encode() not in stored
+
+
+def answers_to(library: Library, token: str) -> str:
+    """All that has to do with IntelligenceBank: to somebody linked, and to an admin who is not."""
+    base, logos = f"/api/v1/ib/{CLIENT_ID}", folder_named(library.tenant, "Logos")
+    paths = [
+        *("/api/v1/ib/", f"{base}/link/", f"{base}/folders/root/", f"{base}/folders/{logos}/resources/?limit=2"),
+        *(f"{base}/folders/nonsense/", f"{base}/folders/root/?cursor=nonsense", "/metrics", "/readyz"),
+        *("/api/v1/search/?q=asset&include_content=true", "/api/v1/changes/", "/api/v1/context/?query=asset"),
+        *(f"/api/v1/resource/?uri={uri}" for uri in ("workflow://workflows", "admin://config/sync", "auth://status")),
+    ]
+    with library.site.client(token) as http:
+        return "".join(http.get(library.site.url + path).text for path in paths)

@@ -117,7 +117,8 @@ def test_a_right_that_ends_is_gone_everywhere(
 ) -> None:
     tenant.update(_first(fake, tenant), name="A new asset name")
     sync(alices_link.connection)
-    assert [way for way, reader in READERS.items() if not reader(alice)] == [], "it is there before"
+    readers = READERS | _going_on(alice, _logos(fake))
+    assert [way for way, reader in readers.items() if not reader(alice)] == [], "it is there before"
     if ending == "revoked":
         tenant.people[ALICE].grants.clear()
         entitlements.read_rights(alices_link)
@@ -128,7 +129,21 @@ def test_a_right_that_ends_is_gone_everywhere(
         linking.end_session(alices_link, "ended")
     else:
         linking.unlink(alice, "BnK4JV")
-    assert [way for way, reader in READERS.items() if reader(alice)] == []
+    assert [way for way, reader in readers.items() if reader(alice)] == []
+
+
+def _going_on(user: User, folder: str) -> dict[str, Reader]:
+    """With what one was given while entitled: a cursor, and a place among those who watch."""
+    uri = f"ib://BnK4JV/folders/{folder}/resources"
+    cursor = browsing.read_folder_resources(user, "BnK4JV", folder, limit=3)["next_cursor"]
+    pks = list(Change.objects.filter(kind="ib_resource").values_list("pk", flat=True))
+    return {
+        "cursor": lambda user: _try(
+            lambda: read(as_reader(user), f"{uri}?limit=3&cursor={cursor}").contents["results"]
+        ),
+        "subscribing": lambda user: _try(lambda: subscriptions.may_watch(as_reader(user), uri)),
+        "notifications": lambda user: subscriptions.visible_among(user.pk, pks),
+    }
 
 
 def _first(fake: FakeIB, tenant: Tenant) -> str:
