@@ -28,6 +28,8 @@ from resources_app.models import IBConnection, IBLink
 SPARE = timedelta(minutes=2)
 LOGIN_LOCK_SECONDS = 90
 HURRIED = Limits(connect=3, read=8, total=10)
+# A worker that waits for a slow server keeps others from working: it tries again in place for so long, then the run pauses.
+PATIENT_SECONDS = 20.0
 
 
 def create(
@@ -136,7 +138,7 @@ def host_policy(connection: IBConnection) -> HostPolicy:
 
 def client_for(connection: IBConnection, *, hurried: bool = False) -> IBClient:
     """`hurried` while somebody waits for the answer: one attempt, a few seconds."""
-    patience = Patience(attempts=1 if hurried else settings.IB_ATTEMPTS)
+    patience = Patience(attempts=1 if hurried else settings.IB_ATTEMPTS, seconds=PATIENT_SECONDS)
     transport = Transport(host_policy(connection), HURRIED if hurried else Limits())
     pace = SharedPace(connection, HURRIED.connect if hurried else math.inf)
     return IBClient(connection.platform_url, transport, pace=pace, patience=patience)

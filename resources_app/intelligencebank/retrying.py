@@ -1,5 +1,6 @@
 """Trying again: which failures pass, how long to wait, when to give up."""
 
+import math
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -19,18 +20,24 @@ LONGEST_RETRY_AFTER = 900.0
 
 @dataclass(frozen=True)
 class Patience:
-    """Full jitter, so that many workers do not come back at the same moment."""
+    """Full jitter, so that many workers do not come back at the same moment. `seconds` are all there is for it."""
 
     attempts: int = MAX_ATTEMPTS
+    seconds: float = math.inf
     sleep: Callable[[float], None] = time.sleep
     jitter: Callable[[], float] = field(default=random.random)
+    clock: Callable[[], float] = time.monotonic
 
     def persist(self, call: Callable[[], T]) -> T:
+        until = self.clock() + self.seconds
         for attempt in range(1, self.attempts):
             try:
                 return call()
             except Unreachable as failure:
-                self.sleep(self.delay(attempt, failure.retry_after))
+                wait = self.delay(attempt, failure.retry_after)
+                if self.clock() + wait > until:
+                    raise
+                self.sleep(wait)
         return call()
 
     def delay(self, attempt: int, retry_after: float | None) -> float:

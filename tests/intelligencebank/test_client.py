@@ -144,6 +144,20 @@ def test_a_fault_that_stays_ends_after_six_attempts(fake: FakeIB, client: IBClie
     assert fake.calls("resources") == 6
 
 
+def test_trying_again_ends_with_the_time_there_is_for_it(fake: FakeIB, client: IBClient) -> None:
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    client.patience = replace(client.patience, seconds=10, sleep=sleep, jitter=lambda: 1.0, clock=lambda: now[0])
+    session = service_session(client)
+    fake.faults = [Fault("503", "resources", times=99)]
+    with pytest.raises(Unreachable):
+        client.fetch(session, api.all_resources())
+    assert (fake.calls("resources"), now) == (4, [1 + 2 + 4])
+
+
 @pytest.mark.parametrize("form", ["429", "503", "200"])
 @pytest.mark.parametrize("header", ["", "seconds", "date", "nonsense"])
 def test_an_overloaded_server_is_given_the_time_it_asks_for(

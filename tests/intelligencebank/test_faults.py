@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from resources_app.intelligencebank.fake.profile import FAULTS, TOUCHES, Fault
 from resources_app.intelligencebank.fake.service import FakeIB, Query
@@ -100,6 +102,14 @@ def test_a_pause_goes_on_where_it_was(fake: FakeIB, mirrored: IBConnection) -> N
     calls = fake.calls("folders")
     again = sync(mirrored)
     assert (again.pk, again.status) == (run.pk, "complete") and fake.calls("folders") == calls
+
+
+def test_a_server_that_wants_to_be_left_alone_keeps_no_worker(fake: FakeIB, mirrored: IBConnection) -> None:
+    fake.profile = replace(fake.profile, retry_after="hours")
+    fake.faults = [Fault("429", "resources", times=99)]
+    run = sync(mirrored)
+    assert (run.status, fake.calls("resources")) == ("paused", 3), "two of the first run, and one that was not repeated"
+    assert timedelta(minutes=10) < run.resume_at - timezone.now() <= timedelta(minutes=15), "a day is too long for us"
 
 
 def test_a_run_that_never_gets_anywhere_gives_up(fake: FakeIB, mirrored: IBConnection) -> None:

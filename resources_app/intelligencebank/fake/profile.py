@@ -19,7 +19,7 @@ class Profile:
     expired_text: str = AUTH_ERRORS[0]
     login_failure: Literal["200", "401"] = "200"
     overload: Literal["429", "503", "200"] = "429"
-    retry_after: Literal["", "seconds", "date", "nonsense"] = ""
+    retry_after: Literal["", "seconds", "hours", "date", "nonsense"] = ""
     page_cap: int = 100
     deleted: Literal["absent", "status"] = "absent"
     count: Literal["visible", "total", "stale"] = "visible"

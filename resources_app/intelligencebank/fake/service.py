@@ -223,9 +223,9 @@ class FakeIB:
         return self.too_many()
 
     def too_many(self) -> Reply:
-        headers = {"": {}, "seconds": {"Retry-After": "1"}, "nonsense": {"Retry-After": "soon"}}.get(
-            self.profile.retry_after, {"Retry-After": format_datetime(datetime.now(UTC) + timedelta(seconds=1))}
-        )
+        date = format_datetime(datetime.now(UTC) + timedelta(seconds=1))
+        said = {"seconds": "1", "hours": "86400", "date": date, "nonsense": "soon"}.get(self.profile.retry_after)
+        headers = {"Retry-After": said} if said else {}
         if self.profile.overload == "200":
             return Reply(200, {"error": "Too many requests"}, headers=headers)
         return Reply(int(self.profile.overload), {"error": "Too many requests"}, headers=headers)

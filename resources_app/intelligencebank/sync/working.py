@@ -11,6 +11,7 @@ from django.utils import timezone
 from resources_app.intelligencebank import connections, linking
 from resources_app.intelligencebank.client import IBClient
 from resources_app.intelligencebank.failures import AuthRequired, BudgetSpent, IBFailure, Unreachable
+from resources_app.intelligencebank.retrying import LONGEST_RETRY_AFTER
 from resources_app.intelligencebank.sync import completeness, runs, sweeping
 from resources_app.intelligencebank.sync.crawl import Crawl
 from resources_app.intelligencebank.sync.runs import Status
@@ -100,7 +101,8 @@ def standing(run: IBSyncRun) -> tuple[int, int, str]:
 def _pause_or_give_up(run: IBSyncRun, failure: Unreachable) -> None:
     if run.failures + 1 >= MAX_FAILURES:
         return _end(run, Status.FAILED, str(failure))
-    wait = timedelta(seconds=failure.retry_after) if failure.retry_after else FIRST_PAUSE * 2**run.failures
+    asked = min(failure.retry_after or 0, LONGEST_RETRY_AFTER)
+    wait = timedelta(seconds=asked) if asked else FIRST_PAUSE * 2**run.failures
     return runs.pause(run, timezone.now() + wait, str(failure))
 
 
