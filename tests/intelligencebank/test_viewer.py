@@ -6,11 +6,13 @@ from urllib.parse import quote
 
 from django.contrib.auth.models import User
 
+from resources_app.intelligencebank import entitlements
+from resources_app.intelligencebank.fake.profile import Fault
 from resources_app.intelligencebank.fake.service import FakeIB
 from resources_app.intelligencebank.fake.world import Tenant
 from resources_app.models import IBConnection, IBLink, IBResource, Task
 from tests.factories import make_task
-from tests.intelligencebank.mirrors import sync
+from tests.intelligencebank.mirrors import expire_rights, sync
 from tests.intelligencebank.worlds import ALICE, folder_named
 from tests.viewer.browsing import fragment, signed_in, text_of
 
@@ -79,3 +81,13 @@ def test_whoever_is_not_linked_is_told_so_and_led_there(fake: FakeIB, mirrored: 
     fake.finish_browser_login(token, "BnK4JV", ALICE)
     assert client.post(f"{LIBRARY}/link/", {"finished": "1"})["Location"] == f"{LIBRARY}/root/"
     assert "Your rights are being read" in text_of(client.get(f"{LIBRARY}/root/"))
+
+
+def test_whoever_sees_nothing_because_intelligencebank_is_away_is_told_so(
+    fake: FakeIB, alices_link: IBLink, alice: User
+) -> None:
+    fake.faults = [Fault("503", "folders", times=99)]
+    expire_rights(alices_link)
+    entitlements.read_rights(alices_link)
+    page = text_of(signed_in(alice).get(f"{LIBRARY}/root/"))
+    assert "Your rights could not be read" in page and "This folder is empty" not in page
