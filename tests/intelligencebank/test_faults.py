@@ -1,6 +1,6 @@
 """Every fault in every stage: the run ends well or says why, and nothing is hidden that is still there."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -10,13 +10,13 @@ from django.utils import timezone
 
 from resources_app.intelligencebank.fake.profile import FAULTS, TOUCHES, Fault
 from resources_app.intelligencebank.fake.service import FakeIB, Query
-from resources_app.intelligencebank.fake.world import Tenant
+from resources_app.intelligencebank.fake.world import ROOT_ID, Tenant
 from resources_app.intelligencebank.hosts import HostPolicy
 from resources_app.intelligencebank.sync import working
 from resources_app.intelligencebank.transport import Limits, Transport
 from resources_app.models import IBConnection, IBFolder, IBResource, IBSyncRun
 from tests.intelligencebank.mirrors import all_ids, sync, visible_rows
-from tests.intelligencebank.worlds import ALICE, fill_tenant, folder_named
+from tests.intelligencebank.worlds import ALICE, SERVICE, fill_tenant, folder_named
 
 STAGES_OF = {
     "full": ("address", "login", "folders", "resources", "in_folder", "by_id"),
@@ -149,6 +149,40 @@ def test_changes_between_pages_lose_nothing(
     assert lost == set(), (run.status, run.error)
     assert sync(connection).status == "complete"
     assert visible_rows(connection) == all_ids(fake)
+
+
+def _rename_client(fake: FakeIB, tenant: Tenant) -> None:
+    fake.tenants["Renamed9"] = fake.tenants.pop(tenant.client_id)
+    tenant.client_id = "Renamed9"
+
+
+def _demote_account(fake: FakeIB, tenant: Tenant) -> None:
+    service = tenant.people[SERVICE]
+    service.is_main_admin = False
+    service.grants |= {ROOT_ID: "admin", folder_named(tenant, "Legal"): None}
+
+
+def _delete_subtree(fake: FakeIB, tenant: Tenant) -> None:
+    tenant.delete_folder(folder_named(tenant, "Marketing"))
+
+
+@pytest.mark.parametrize(
+    ("mutate", "statuses"),
+    [
+        (_rename_client, {"auth_required"}),
+        (_demote_account, {"tripped", "incomplete"}),
+        (_delete_subtree, {"tripped", "incomplete"}),
+    ],
+)
+def test_what_happens_to_tenant_account_or_tree_during_a_run_hides_nothing_before_somebody_looked(
+    fake: FakeIB, tenant: Tenant, mirrored: IBConnection, mutate: Callable[[FakeIB, Tenant], None], statuses: set[str]
+) -> None:
+    before = visible_rows(mirrored)
+    waiting = [mutate]
+    fake.between = lambda query: waiting.pop()(fake, tenant) if waiting and query.stage == "resources" else None
+    run = sync(mirrored)
+    assert not waiting and run.status in statuses, run.error
+    assert visible_rows(mirrored) == before and not IBFolder.objects.filter(hidden=True).exists()
 
 
 @pytest.mark.parametrize(

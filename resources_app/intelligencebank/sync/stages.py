@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from django.db.models import QuerySet
+
 from resources_app.intelligencebank import client as api
 from resources_app.intelligencebank import mapping
 from resources_app.intelligencebank.client import Page
@@ -65,12 +67,17 @@ def _leave_folder(crawl: Crawl, mirror: Mirror, place: Place) -> None:
     mine = IBFolder.objects.filter(connection=crawl.connection, generation=crawl.run.generation)
     mine.filter(ib_id=place["parent"]).update(children_generation=crawl.run.generation)
     to_visit = mine.filter(children_generation__lt=crawl.run.generation, folders_count__gt=0)
-    following_folder = to_visit.order_by("pk").values_list("ib_id", flat=True).first()
-    if following_folder is not None:
-        mirror.next_place = place | {"parent": following_folder, "offset": 0}
+    if found := _first_after(to_visit, place.get("after", 0)) or _first_after(to_visit, 0):
+        after, parent = found
+        mirror.next_place = place | {"parent": parent, "offset": 0, "after": after}
         return
     mirror.quarantine("folder", tree.settle(crawl.connection).problems())
     mirror.next_place = _after_folders(crawl)
+
+
+def _first_after(to_visit: QuerySet[IBFolder], pk: int) -> tuple[int, str] | None:
+    """From where the last one was found: whoever began at the first row would walk over all that were visited."""
+    return to_visit.filter(pk__gt=pk).order_by("pk").values_list("pk", "ib_id").first()
 
 
 def _after_folders(crawl: Crawl) -> Place:
