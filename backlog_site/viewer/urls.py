@@ -22,6 +22,7 @@ urlpatterns = [
     path("t/<str:ref>/", items.item, name="item"),
     path("t/<str:ref>/edit/", items.edit, name="edit"),
     path("t/<str:ref>/set/", items.set_field, name="set"),
+    path("t/<str:ref>/move/", boards.move, name="move"),
     path("t/<str:ref>/list/", items.edit_list, name="edit_list"),
     path("t/<str:ref>/tick/", items.tick, name="tick"),
     path("t/<str:ref>/comment/", items.comment, name="comment"),
