@@ -151,7 +151,21 @@ def test_the_search_box_takes_the_same_filters(tasks: list[Task], carol: User) -
         ("status:done", "Beta", "Gamma"),
         ("@me be", "Beta", "Alpha"),
         ("label:api", "Alpha", "Beta"),
+        ("@nobody status:open", "Gamma", "Beta"),
     ):
         found = text_of(fragment(client, f"/spotlight/?q={quote(query)}"))
         assert shown in re.sub("</?mark>", "", found), query
         assert hidden not in found, query
+
+
+def test_filters_alone_list_what_has_the_chosen_type(tasks: list[Task], carol: User) -> None:
+    client = signed_in(carol)
+    for kind, shown, hidden in (
+        ("epic", "EPIC-0001", "TASK"),
+        ("task", "TASK-0001", "EPIC"),
+        ("resource", "No text", "-0001"),
+    ):
+        found = text_of(fragment(client, f"/spotlight/?q=status:open&type={kind}"))
+        assert shown in found, kind
+        assert hidden not in found, kind
+    assert "No text" in text_of(fragment(client, "/spotlight/?q=epic:EPIC-0001&type=epic"))
