@@ -33,6 +33,7 @@ urlpatterns = [
     path("t/<str:ref>/archive/", items.archive, name="archive"),
     path("t/<str:ref>/convert/", items.convert, name="convert"),
     path("hover/<str:ref>/", items.hover, name="hover"),
+    path("suggest/", editing.suggest, name="suggest"),
     path("preview/", editing.preview, name="preview"),
     path("diagram/", diagrams.frame, name="diagram"),
     path("open/", opening.open_uri, name="open"),
