@@ -61,6 +61,9 @@ def test_no_page_of_the_library_has_a_finding(filled: Filled, visit: Visit) -> N
     expect(page.locator("html[data-ready='2']")).to_have_count(1)
     page.locator(".cell input").first.check()
     wrong += findings(page, "folder")
+    page.click("[aria-label='As a list']")
+    expect(page.locator(".rows .cell").first).to_be_visible()
+    wrong += findings(page, "folder as a list")
     uri = page.locator("a.thumb").first.get_attribute("data-uri") or ""
     page.locator("a.thumb").first.click()
     expect(page.locator("#pane .title")).to_be_visible()

@@ -95,6 +95,17 @@ def test_assets_of_several_folders_wait_in_a_tray(filled: Filled, visit: Visit) 
     expect(page.locator("#tray")).to_be_hidden()
 
 
+def test_a_folder_is_searched_and_listed_without_javascript(filled: Filled, visit: Visit) -> None:
+    page = visit(f"/ib/{LIBRARY}/{filled.folders['Logos']}/", ready=False, java_script_enabled=False).page
+    page.click("[aria-label='As a list']")
+    page.select_option("[name=sort]", "changed")
+    page.fill("[name=search]", "logo")
+    page.press("[name=search]", "Enter")
+    expect(page.locator(".rows .cell")).to_have_count(2)
+    expect(page.locator(".rows .cell").first).to_contain_text("Logo 28")
+    expect(page.locator("[name=search]")).to_have_value("logo")
+
+
 def test_a_task_is_copied_as_what_one_needs(visit: Visit) -> None:
     page = visit("/t/TASK-0005/").page
     page.click(".copies summary")
