@@ -10,7 +10,7 @@ from django.utils import timezone
 from backlog_site.viewer import charts
 from backlog_site.viewer.shell import actor_of, is_fragment, page, person_of, show, whole_number
 from resources_app.errors import ValidationFailed
-from resources_app.pages import activity, desk, insights
+from resources_app.pages import activity, desk, insights, schedule
 from resources_app.pages.people import team
 from resources_app.reading import read
 from resources_app.running import start
@@ -94,8 +94,10 @@ def jobs(request: HttpRequest) -> HttpResponse:
         start(actor, request.POST.get("kind", ""), request.POST.get("again", ""))
     rows = read(actor, "workflow://workflows").contents["results"][:50]
     shown = [{**job, "progress_text": _progress(job["progress"])} for job in rows]
-    template = "viewer/_jobs.html" if is_fragment(request) else "viewer/jobs.html"
-    return show(request, template, {"nav": "sync", "jobs": shown, "may_run": actor.is_admin})
+    context = {"nav": "sync", "jobs": shown, "may_run": actor.is_admin}
+    if is_fragment(request):
+        return show(request, "viewer/_jobs.html", context)
+    return show(request, "viewer/jobs.html", {**context, "planned": schedule.planned(actor.user)})
 
 
 def _progress(progress: dict[str, object]) -> str:
