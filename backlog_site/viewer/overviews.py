@@ -19,6 +19,14 @@ PUT_OFF = "put_off"
 MOST_PUT_OFF = 50
 _REF = re.compile(r"[A-Z]{3,4}-\d{4,12}")
 SOURCES = {"": "Everybody", "people": "People", "agents": "Agents"}
+KINDS = {
+    "": "Everything",
+    "task": "Tasks",
+    "epic": "Epics",
+    "comment": "Comments",
+    "resource": "Resources",
+    "ib": "IntelligenceBank",
+}
 
 
 @page()
@@ -48,8 +56,8 @@ def _put_off(request: HttpRequest) -> list[str]:
 
 @page()
 def happened(request: HttpRequest) -> HttpResponse:
-    before, source, author = (request.GET.get(name, "") for name in ("before", "source", "author"))
-    found = activity.deeds(request.user, before=whole_number(before), source=source, author=author)
+    before, source, author, kind = (request.GET.get(name, "") for name in ("before", "source", "author", "type"))
+    found = activity.deeds(request.user, before=whole_number(before), source=source, author=author, kind=kind)
     context = {
         "nav": "activity",
         "days": activity.by_day(found.rows),
@@ -57,6 +65,9 @@ def happened(request: HttpRequest) -> HttpResponse:
         "as_journal": request.GET.get("view") == "journal",
         "sources": SOURCES,
         "source": source,
+        "kinds": KINDS,
+        "kind": kind,
+        "is_filtered": bool(source or author or kind),
         "author": author,
         "people": team(),
     }

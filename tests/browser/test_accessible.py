@@ -12,7 +12,8 @@ from tests.browser.filling import LIBRARY
 PAGES = (
     "/", "/board/?priority=urgent&assignee=carol", "/board/?search=nothinghasthis", "/list/?priority=high&assignee=alice",
     "/list/?group=epic_id&priority=high&assignee=alice", "/epics/", "/insights/", "/activity/?source=people&author=carol",
-    "/activity/?view=journal&author=carol", "/files/resources", "/connect/", "/profile/", "/sync/", "/t/TASK-0002/",
+    "/activity/?view=journal&author=carol", "/activity/?type=ib&source=agents",
+    "/files/resources", "/connect/", "/profile/", "/sync/", "/t/TASK-0002/",
     "/t/EPIC-0001/", "/t/TASK-0002/edit/", "/new/", "/open/?uri=mcp://backlog/resources/docs/notes.md",
     "/open/?uri=mcp://backlog/resources/docs/source.py", "/open/?uri=mcp://backlog/resources/docs/table.csv",
     "/open/?uri=file:///nowhere.md", "/t/TASK-9999/", "/files/artifacts",
