@@ -96,10 +96,13 @@ def _folder(request: HttpRequest, client_id: str, folder_id: str) -> dict[str, A
     words, sort = request.GET.get("search", "").strip(), request.GET.get("sort", "")
     as_list = request.GET.get("view") == "list"
     kept = {"view": "list" if as_list else "", "sort": sort if sort in SORTS else ""}
+    folder = browsing.read_folder(request.user, client_id, folder_id, limit=200)
+    assets = _assets(request, client_id, folder_id, words, sort)
     return {
         "client_id": client_id,
-        "folder": browsing.read_folder(request.user, client_id, folder_id, limit=200),
-        "assets": _assets(request, client_id, folder_id, words, sort),
+        "folder": folder,
+        "assets": assets,
+        "is_bare": not (words or assets["results"] or folder["subfolders"]),
         "words": words,
         "sort": sort,
         "sorts": SORTS,
@@ -112,18 +115,20 @@ def _folder(request: HttpRequest, client_id: str, folder_id: str) -> dict[str, A
 def _assets(request: HttpRequest, client_id: str, folder_id: str, words: str, sort: str) -> dict[str, Any]:
     user, cursor = request.user, request.GET.get("cursor", "")
     if words:
-        order = "recent" if sort == "changed" else "relevant"
-        return _found(user, client_id, folder_id, words, sort=order, cursor=cursor or None)
+        return _found(user, client_id, folder_id, words, cursor)
     if sort == "changed":
         offset = whole_number(cursor) or 0
         return browsing.latest_resources(user, client_id, folder_id, limit=GRID, offset=offset)
     return browsing.read_folder_resources(user, client_id, folder_id, limit=GRID, cursor=cursor)
 
 
-def _found(user: Person, client_id: str, folder_id: str, words: str, **how: Any) -> dict[str, Any]:
-    """In the folder itself; from the top in the whole library."""
+def _found(user: Person, client_id: str, folder_id: str, words: str, cursor: str) -> dict[str, Any]:
+    """In the folder itself; from the top in the whole library. By time, because then it is only what has the words: by
+    meaning all of a small folder is near."""
     within = f"ib://{client_id}" if folder_id == ROOT else f"ib://{client_id}/folders/{folder_id}"
-    hits = search_unified(user, words, types=["ib_resource"], parent_id=within, limit=GRID, **how)
+    hits = search_unified(
+        user, words, types=["ib_resource"], parent_id=within, sort="recent", limit=GRID, cursor=cursor or None
+    )
     return {**hits, "results": browsing.named_resources(user, client_id, [hit["id"] for hit in hits["results"]])}
 
 

@@ -22,8 +22,7 @@ _SCHEDULES_JOBS = "resources_app.tasks.enqueue_scheduled"
 class Planned:
     kind: str
     last: datetime.datetime | None
-    # None: it has never run, and begins when the scheduler does.
-    due: datetime.datetime | None
+    due: datetime.datetime
 
 
 def planned(user: Person) -> list[Planned]:
@@ -33,7 +32,7 @@ def planned(user: Person) -> list[Planned]:
     recent = Job.objects.filter(kind__in=times, created_at__gt=timezone.now() - _LONGEST)
     last = dict(recent.order_by().values_list("kind").annotate(begun=Max("created_at")))
     rows = [Planned(kind, last.get(kind), _due(when, last.get(kind))) for kind, when in times.items()]
-    return sorted(rows, key=lambda row: (row.due is None, row.due or timezone.now()))
+    return sorted(rows, key=lambda row: row.due)
 
 
 def _times() -> dict[str, Any]:
@@ -41,9 +40,10 @@ def _times() -> dict[str, Any]:
     return {kind: entry["schedule"] for entry in jobs if (kind := entry["args"][0]) not in UNSHOWN_JOBS}
 
 
-def _due(when: crontab | float, last: datetime.datetime | None) -> datetime.datetime | None:
+def _due(when: crontab | float, last: datetime.datetime | None) -> datetime.datetime:
+    """What has never run is due an interval after the scheduler's start: from now on, at the latest."""
     now = timezone.now()
     if isinstance(when, crontab):
         left: datetime.timedelta = when.remaining_estimate(now)
         return now + left
-    return last + datetime.timedelta(seconds=when) if last else None
+    return (last or now) + datetime.timedelta(seconds=when)
