@@ -146,7 +146,7 @@ def _database() -> dict[str, Any]:
             "transaction_mode": "IMMEDIATE",
             "timeout": patience,
             "init_command": (
-                "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA mmap_size=134217728;"
+                "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA mmap_size=33554432;"
                 "PRAGMA journal_size_limit=27103364;"
             ),
         }
@@ -154,8 +154,8 @@ def _database() -> dict[str, Any]:
         # Under ASGI a connection per thread would exhaust the server; a pool bounds it.
         database["OPTIONS"] = {
             **database.get("OPTIONS", {}),
-            # Our longest query takes less than compiling it would.
-            "options": f"-c lock_timeout={patience}s -c jit=off",
+            # Our longest query takes less than compiling it, or starting processes for it, would.
+            "options": f"-c lock_timeout={patience}s -c jit=off -c max_parallel_workers_per_gather=0",
             # Whoever waits asks anew. The pool's own trying would pause for longer and longer, for minutes in the end.
             "pool": {
                 **{"min_size": 1, "max_size": env.number("BACKLOG_DB_POOL", 10, minimum=1)},

@@ -29,7 +29,8 @@ class Connection:
         return int(first.split()[1]), dict(line.split(b": ", 1) for line in lines if line)
 
     async def lines(self) -> AsyncIterator[bytes]:
-        while line := await self._reader.readline():
+        """Up to the end of the answer, which is a chunk of no length: the connection is kept open for seconds after it."""
+        while (line := await self._reader.readline()) not in {b"", b"0\r\n"}:
             yield line
 
     async def _chunks(self) -> bytes:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from resources_app.access import Person
 from resources_app.bundles import BYTES_PER_TOKEN, NOTE, fitting, room_for, uri_for, weight
 from resources_app.documents import uri_of
 from resources_app.errors import BacklogError, InvalidUri, NotFound, ValidationFailed
+from resources_app.fields import parse_ref
 from resources_app.intelligencebank import browsing
 from resources_app.models import Change, Comment, Epic, IBFolder, IBResource, Resource, Task
 from resources_app.models.backlog import Item
@@ -87,7 +88,7 @@ def _focus(user: Person, id: str | None, query: str | None) -> tuple[Thing, list
     hits = [hit["uri"] for hit in search_unified(user, str(query), types=types, limit=MOST)["results"]]
     if not hits:
         raise NotFound("Nothing matches the query.", suggestion="Use fewer or other words.", query=query)
-    return _thing(user, hits[0]), [_part("found", _thing(user, uri)) for uri in hits[1:]]
+    return _thing(user, hits[0]), list(_parts_at(user, "found", hits[1:]))
 
 
 def _thing(user: Person, uri: str) -> Thing:
@@ -141,14 +142,12 @@ def _neighbours(user: Person, focus: Thing) -> Iterator[Part]:
         dependents = build("tasks", query=[("filter", f"depends_on:{focus.ref}")])
         yield from _some("dependent", tasks.filter(dependency_rows__needs=focus), dependents)
     named = _mentions(focus)
-    for uri in named[:MOST]:
-        if thing := _existing(user, uri):
-            yield _part("reference", thing)
+    yield from _parts_at(user, "reference", named[:MOST])
     if len(named) > MOST:
         yield _others("reference", f"{uri_of(focus)}/description" if isinstance(focus, Item) else uri_of(focus))
-    for hit in search_unified(user, focus.ref, limit=MOST)["results"]:
-        if focus.ref in (hit["snippet"]["text"] or "") and hit["uri"] != uri_of(focus):
-            yield _part("referenced_by", _beside(user, hit["uri"]))
+    hits = search_unified(user, focus.ref, limit=MOST)["results"]
+    naming = [hit["uri"] for hit in hits if focus.ref in (hit["snippet"]["text"] or "") and hit["uri"] != uri_of(focus)]
+    yield from _parts_at(user, "referenced_by", naming)
 
 
 def _mentions(focus: Thing) -> list[str]:
@@ -156,6 +155,24 @@ def _mentions(focus: Thing) -> list[str]:
     links = " ".join(entry["url"] for entry in focus.references) if isinstance(focus, Item) else ""
     named = [uri_for(match[0].rstrip(".,;:")) for match in _MENTION.finditer(f"{text} {links}")]
     return [uri for uri in dict.fromkeys(named) if uri != uri_of(focus)]
+
+
+def _parts_at(user: Person, role: str, uris: Sequence[str]) -> Iterator[Part]:
+    """Of those that are there for the caller, in the order of the addresses; tasks and epics by one query each."""
+    items: dict[str, Thing | None] = {}
+    for model in (Task, Epic):
+        numbers = {uri: number for uri in uris if (number := _number(uri, model.PREFIX))}
+        rows = model.objects.visible_to(user).select_related("assignee")
+        found = rows.in_bulk(list(numbers.values())) if numbers else {}
+        items |= {uri: found.get(number) for uri, number in numbers.items()}
+    for uri in uris:
+        if thing := items[uri] if uri in items else _existing(user, uri):
+            yield _part(role, thing)
+
+
+def _number(uri: str, prefix: str) -> int | None:
+    ref = uri.rpartition("/")[2]
+    return parse_ref(ref, prefix) if uri == uri_for(ref) else None
 
 
 def _existing(user: Person, uri: str) -> Thing | Mirrored | None:
@@ -174,7 +191,7 @@ def _said(user: Person, focus: Item) -> Iterator[Part]:
 
 def _alike(user: Person, focus: Thing) -> Iterator[Part]:
     hits = search_unified(user, focus.title, limit=10)["results"] if focus.title else []
-    yield from (_part("related", _beside(user, hit["uri"])) for hit in hits if hit["uri"] != uri_of(focus))
+    yield from _parts_at(user, "related", [hit["uri"] for hit in hits if hit["uri"] != uri_of(focus)])
 
 
 def _activity(user: Person, focus: Thing) -> Iterator[Part]:

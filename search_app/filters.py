@@ -17,7 +17,7 @@ from resources_app.models import IBLink
 from resources_app.vocabulary import IB_KINDS, Status
 from search_app.backends.base import Allowed
 from search_app.documents import SEPARATOR, SOURCES
-from search_app.marks import kind_mark, status_mark
+from search_app.marks import LIMITED, SHARED, marks_asked_for
 from search_app.models import Document
 
 TYPES = ("task", "epic", "resource", "ib_folder", "ib_resource")
@@ -84,19 +84,18 @@ def allowed_documents(user: Person, slot: str, filters: Filters) -> Allowed | No
 
 
 def _allowed(rows: QuerySet[Document], filters: Filters, with_limited: bool) -> Allowed:
-    kinds, statuses = tuple(map(kind_mark, filters.types)), tuple(map(status_mark, _numbers(filters.status)))
+    statuses = _numbers(filters.status)
     return Allowed(
         *_as_sql(rows.order_by().values_list(*Allowed.COLUMNS)),
-        marks=tuple(filter(None, (kinds, statuses))),
+        shared=marks_asked_for(SHARED, filters.types, statuses),
+        limited=marks_asked_for(LIMITED, filters.types, statuses) if with_limited else (),
         marks_suffice=filters == Filters(types=filters.types, status=filters.status),
-        with_limited=with_limited,
     )
 
 
 def _limited_kinds(user: Person) -> tuple[str, ...]:
     """Of which the caller sees something that not everybody sees. Most see nothing: then no document is asked about it."""
-    # PostgreSQL takes looking into a tsvector for cheap: with less to ask of each row it reads them all instead of the index.
-    if is_admin(user) or connection.vendor == "postgresql":
+    if is_admin(user):
         return tuple(SOURCES)
     key = (user.pk, frozenset(groups_of(user).values()))
     sql, params = _remembered(key, lambda: _as_sql(User.objects.filter(pk=user.pk or 0).values_list(*_sights(user))))

@@ -34,11 +34,14 @@ class Found:
 
 def find(user: Person, slot: str, text: str, filters: Filters, sort: str, offset: int, limit: int) -> Found:
     allowed = allowed_documents(user, slot, filters)
-    visible = allowed if filters == Filters() else allowed_documents(user, slot, Filters())
-    if allowed is None or visible is None:
+    if allowed is None:
         return Found([], 0)
     # Before the terms: it forgets what is too old.
     overall = statistics(slot)
+
+    def visible() -> Allowed:
+        return (allowed_documents(user, slot, Filters()) if filters != Filters() else None) or allowed
+
     terms = find_terms(slot, text, visible)
     if not terms:
         return Found([], 0)

@@ -16,7 +16,7 @@ def gather(
     allowed: Allowed,
     total: int,
     *,
-    title_key: str,
+    title_key: int,
     exact_ids: Sequence[tuple[str, int]],
 ) -> list[Candidate]:
     everything = Expression(tuple(term.clause for term in terms))
@@ -32,12 +32,12 @@ def gather(
     return list(found.values())
 
 
-def is_a_title(slot: str, allowed: Allowed, title_key: str) -> bool:
+def is_a_title(slot: str, allowed: Allowed, title_key: int) -> bool:
     named = _named(slot, title_key, ())
     return bool(named and backend().among(slot, named, allowed))
 
 
-def _named(slot: str, title_key: str, things: Sequence[tuple[str, int]]) -> list[int]:
+def _named(slot: str, title_key: int, things: Sequence[tuple[str, int]]) -> list[int]:
     """Documents that are exactly what was typed; they match, for they have every word of it."""
     rows = Document.objects.filter(slot=slot)
     ids = list(rows.filter(title_key=title_key).values_list("pk", flat=True)[:WINDOW])

@@ -39,8 +39,8 @@ class Document(models.Model):
     # Which version of the thing, and of what is said about it, this row holds: tells what is stale.
     version = models.PositiveIntegerField()
     comments_version = models.PositiveBigIntegerField(default=0)
-    # The folded title, for a query that is exactly it.
-    title_key = models.CharField(max_length=250)
+    # Of the folded title, for a query that is exactly it.
+    title_key = models.BigIntegerField()
     # Labels or tags, each between separators.
     labels = models.TextField(default="")
     # The text was written after its passages were last compared with it.

@@ -1,4 +1,4 @@
-"""The rows of the index as SQL. Every write runs these statements; making them with the ORM took longer than all the rest."""
+"""The rows of the index as SQL. Every write and search runs these statements; making them with the ORM took longer."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,9 +7,9 @@ from django.db import connection
 
 from search_app.backends import backend
 from search_app.backends.base import Text
-from search_app.models import Document
+from search_app.models import SLOTS, Document, IndexState
 
-_TABLE = Document._meta.db_table
+_TABLE, _STATE = Document._meta.db_table, IndexState._meta.db_table
 _FIELDS = [field for field in Document._meta.concrete_fields if not field.primary_key]
 _KEY = ("slot", "kind", "object_id")
 _COLUMNS = {str(field.column): "%s" for field in _FIELDS}
@@ -53,6 +53,20 @@ def renew(slot: str, kind: str, object_id: int, columns: dict[str, Any], *, was:
         cursor.execute(sql, [*values, slot, kind, object_id, was])
         row = cursor.fetchone()
         return int(row[0]) if row else 0
+
+
+def newest() -> int:
+    """The highest id there is."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT max(id) FROM {_TABLE}")  # noqa: S608
+        return int(cursor.fetchone()[0] or 0)
+
+
+def live_slot() -> str:
+    """The one that is searched."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT live FROM {_STATE} ORDER BY id LIMIT 1")  # noqa: S608
+        return str((cursor.fetchone() or SLOTS)[0])
 
 
 def _stored(field: Any, value: Any) -> Any:

@@ -22,9 +22,9 @@ from search_app.documents import SOURCES, comments_on, fields_of, title_key, tit
 from search_app.filters import Filters, Words, allowed_documents, interpret, parse_filters
 from search_app.finding import Found, find, newest
 from search_app.gathering import is_a_title
-from search_app.indexing import current_state
 from search_app.models import Document
 from search_app.ranking import Parts
+from search_app.rows import live_slot
 from search_app.snippets import Lookup, make_snippet
 from search_app.terms import Term, parse
 
@@ -57,7 +57,7 @@ def search_unified(
     filters = parse_filters(types, status, parent_id, assignee, label)
     request = _fingerprint(text, filters, sort)
     offset = _offset(cursor, request)
-    slot = current_state().live
+    slot = live_slot()
     wanted, narrowed = _interpreted(user, slot, text, filters)
     if text and not wanted:
         found = newest(user, slot, narrowed, offset, limit)
@@ -82,7 +82,7 @@ def matching_numbers(model: type[Model], text: str) -> QuerySet[Any]:
 
     No word is corrected: which ones are known depends on who asks, and a filter must mean what it says.
     """
-    slot = current_state().live
+    slot = live_slot()
     kind = next(kind for kind, source in SOURCES.items() if source.model is model)
     rows = Document.objects.filter(slot=slot, kind=kind)
     terms = parse(_UNSTORABLE.sub(" ", text)[:MAX_QUERY])

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from django.db.models import Avg, Count
 
+from search_app import rows
 from search_app.backends import backend
 from search_app.backends.base import Clause, Expression
 from search_app.models import Document
@@ -28,7 +29,7 @@ class _Memory:
 
 def statistics(slot: str) -> Statistics:
     # Of either slot: within one, the database would have to sort.
-    newest = Document.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+    newest = rows.newest()
     block = (slot, newest // BLOCK)
     if _Memory.block != block:
         _Memory.block, _Memory.statistics, _Memory.frequencies = block, None, {}

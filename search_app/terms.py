@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -40,8 +40,8 @@ class Term:
     corrected_from: str = ""
 
 
-def find_terms(slot: str, text: str, visible: Allowed) -> list[Term]:
-    """`visible` is all that the caller sees: a word that only others may read is as unknown as any."""
+def find_terms(slot: str, text: str, visible: Callable[[], Allowed]) -> list[Term]:
+    """`visible` gives all that the caller sees: a word that only others may read is as unknown as any."""
     counted = [replace(term, frequency=frequency(slot, term.clause)) for term in parse(text)]
     unknown = [position for position, term in enumerate(counted) if not _is_known(slot, term, visible)]
     for position in unknown[:MAX_CORRECTIONS]:
@@ -49,11 +49,11 @@ def find_terms(slot: str, text: str, visible: Allowed) -> list[Term]:
     return counted
 
 
-def _is_known(slot: str, term: Term, visible: Allowed) -> bool:
+def _is_known(slot: str, term: Term, visible: Callable[[], Allowed]) -> bool:
     """What very many documents have, somebody who may read at all has seen."""
     if not 0 < term.frequency < LARGE:
         return term.frequency > 0
-    return backend().count(slot, Expression((term.clause,)), visible) > 0
+    return backend().count(slot, Expression((term.clause,)), visible()) > 0
 
 
 @lru_cache(maxsize=1000)
@@ -98,13 +98,14 @@ def _prefixes(written: str) -> Clause:
     return tuple(Token(text, is_prefix=True, in_title=in_title) for text in texts)
 
 
-def _correct(slot: str, term: Term, visible: Allowed) -> Term | None:
+def _correct(slot: str, term: Term, visible: Callable[[], Allowed]) -> Term | None:
     """The most frequent word that is one slip away, among what the caller may see."""
-    tokens = {_token_of(word): word for word in _one_slip_away(term.word)}
+    slips = {_token_of(word): word for word in _one_slip_away(term.word)}
+    tokens = {text: slips[text] for text in sorted(backend().known(slot, slips))} if slips else {}
     if not tokens:
         return None
     expression = Expression((tuple(Token(text) for text in tokens),))
-    seen = backend().candidates(slot, expression, visible, SEEN_FOR_CORRECTION)
+    seen = backend().candidates(slot, expression, visible(), SEEN_FOR_CORRECTION)
     counted = _count_known(seen, tokens)
     if not counted:
         return None

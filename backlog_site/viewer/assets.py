@@ -4,19 +4,22 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.http import urlencode
 
-from backlog_site.viewer.shell import actor_of, is_fragment, page, show
+from backlog_site.viewer.shell import actor_of, is_fragment, page, show, whole_number
 from resources_app import batches
-from resources_app.access import Actor
+from resources_app.access import Actor, Person
 from resources_app.errors import ValidationFailed
 from resources_app.intelligencebank import browsing, linking
 from resources_app.pages.items import collection_of
 from resources_app.reading import read
 from resources_app.uris import build
+from search_app.search import search_unified
 
 ROOT = "root"
 GRID = 60
 MOST_ATTACHED = 50
+SORTS = {"": "By name", "changed": "Last changed"}
 
 
 @page()
@@ -90,12 +93,43 @@ def _name_of(actor: Actor, uri: str) -> str:
 
 
 def _folder(request: HttpRequest, client_id: str, folder_id: str) -> dict[str, Any]:
-    user, cursor = request.user, request.GET.get("cursor", "")
+    words, sort = request.GET.get("search", "").strip(), request.GET.get("sort", "")
+    as_list = request.GET.get("view") == "list"
+    kept = {"view": "list" if as_list else "", "sort": sort if sort in SORTS else ""}
+    folder = browsing.read_folder(request.user, client_id, folder_id, limit=200)
+    assets = _assets(request, client_id, folder_id, words, sort)
     return {
         "client_id": client_id,
-        "folder": browsing.read_folder(user, client_id, folder_id, limit=200),
-        "assets": browsing.read_folder_resources(user, client_id, folder_id, limit=GRID, cursor=cursor),
+        "folder": folder,
+        "assets": assets,
+        "is_bare": not (words or assets["results"] or folder["subfolders"]),
+        "words": words,
+        "sort": sort,
+        "sorts": SORTS,
+        "as_list": as_list,
+        # How one looks stays the same from folder to folder; what one looks for does not.
+        "kept": urlencode({name: value for name, value in kept.items() if value}),
     }
+
+
+def _assets(request: HttpRequest, client_id: str, folder_id: str, words: str, sort: str) -> dict[str, Any]:
+    user, cursor = request.user, request.GET.get("cursor", "")
+    if words:
+        return _found(user, client_id, folder_id, words, cursor)
+    if sort == "changed":
+        offset = whole_number(cursor) or 0
+        return browsing.latest_resources(user, client_id, folder_id, limit=GRID, offset=offset)
+    return browsing.read_folder_resources(user, client_id, folder_id, limit=GRID, cursor=cursor)
+
+
+def _found(user: Person, client_id: str, folder_id: str, words: str, cursor: str) -> dict[str, Any]:
+    """In the folder itself; from the top in the whole library. By time, because then it is only what has the words: by
+    meaning all of a small folder is near."""
+    within = f"ib://{client_id}" if folder_id == ROOT else f"ib://{client_id}/folders/{folder_id}"
+    hits = search_unified(
+        user, words, types=["ib_resource"], parent_id=within, sort="recent", limit=GRID, cursor=cursor or None
+    )
+    return {**hits, "results": browsing.named_resources(user, client_id, [hit["id"] for hit in hits["results"]])}
 
 
 def _branches(folders: list[dict[str, Any]], opened: set[str]) -> list[dict[str, Any]]:

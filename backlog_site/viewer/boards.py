@@ -33,6 +33,7 @@ SORT_WORDS = {
     "title": "Title",
     "id": "Number",
 }
+MOVED_FIELDS = ("status", "epic_id")
 BULK_FIELDS = ("status", "priority", "assignee", "epic_id")
 
 
@@ -103,6 +104,21 @@ def cards(request: HttpRequest) -> HttpResponse:
         "group_by": group_by,
     }
     return show(request, "viewer/_cards.html", context)
+
+
+@page("POST")
+def move(request: HttpRequest, ref: str) -> HttpResponse:
+    """To another column, another lane or both: one batch, so that a conflict leaves nothing half done."""
+    operations = [
+        {
+            "uri": build("tasks", ref, name),
+            "operation": {"type": "set", "value": request.POST[name] or None},
+            "etag": request.POST.get(f"{name}_etag") or None,
+        }
+        for name in MOVED_FIELDS
+        if name in request.POST
+    ]
+    return JsonResponse(batches.write_batch(actor_of(request), operations))
 
 
 @page("POST")

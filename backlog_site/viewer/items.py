@@ -4,18 +4,22 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
+from django.utils.safestring import SafeString
 
+from backlog_site.viewer import charts
 from backlog_site.viewer.markdown import render as markdown
 from backlog_site.viewer.shell import actor_of, is_fragment, page, show, wants_json, whole_number
 from resources_app import checklists, converting, writing
 from resources_app.errors import Conflict, ValidationFailed
-from resources_app.fields import FIELDS
-from resources_app.pages import boards, items
+from resources_app.fields import FIELDS, parse_ref
+from resources_app.pages import boards, insights, items
 from resources_app.pages.people import team
 from resources_app.uris import build
 from resources_app.vocabulary import Priority, Status
 from search_app.mentions import mentioned_in
 
+BURN_UP_DAYS = 60
+MIN_DAYS = 3
 LISTS = ("labels", "evidence", "blocked_reason", "references", "depends_on")
 
 
@@ -37,8 +41,20 @@ def item_context(request: HttpRequest, ref: str) -> dict[str, Any]:
         "item": found.item,
         "html": markdown(found.item["description"], may_tick=found.may_write),
         "has_local_links": "file://" in found.item["description"],
+        # Of a larger epic the whole history would have to be read; insights do that, for all tasks at once.
+        "burn_up": _burn_up(request, ref) if 0 < len(found.tasks) < items.MOST else "",
         **_offered(request),
     }
+
+
+def _burn_up(request: HttpRequest, ref: str) -> SafeString | str:
+    """Nothing where a line would be a point."""
+    flow = insights.flow(request.user, BURN_UP_DAYS, epic=parse_ref(ref, "EPIC"))
+    if flow.known_days < MIN_DAYS:
+        return ""
+    first = next(at for at, number in enumerate(flow.scope) if number)
+    series = [("scope", "Scope", flow.scope[first:]), ("done", "Done", flow.done[first:])]
+    return charts.lines(flow.days[first:], series, f"Burn-up of {ref}: {flow.done[-1]} of {flow.scope[-1]} done")
 
 
 def _offered(request: HttpRequest) -> dict[str, Any]:

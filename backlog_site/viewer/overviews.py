@@ -10,7 +10,7 @@ from django.utils import timezone
 from backlog_site.viewer import charts
 from backlog_site.viewer.shell import actor_of, is_fragment, page, person_of, show, whole_number
 from resources_app.errors import ValidationFailed
-from resources_app.pages import activity, desk, insights
+from resources_app.pages import activity, desk, insights, schedule
 from resources_app.pages.people import team
 from resources_app.reading import read
 from resources_app.running import start
@@ -19,6 +19,14 @@ PUT_OFF = "put_off"
 MOST_PUT_OFF = 50
 _REF = re.compile(r"[A-Z]{3,4}-\d{4,12}")
 SOURCES = {"": "Everybody", "people": "People", "agents": "Agents"}
+KINDS = {
+    "": "Everything",
+    "task": "Tasks",
+    "epic": "Epics",
+    "comment": "Comments",
+    "resource": "Resources",
+    "ib": "IntelligenceBank",
+}
 
 
 @page()
@@ -48,8 +56,8 @@ def _put_off(request: HttpRequest) -> list[str]:
 
 @page()
 def happened(request: HttpRequest) -> HttpResponse:
-    before, source, author = (request.GET.get(name, "") for name in ("before", "source", "author"))
-    found = activity.deeds(request.user, before=whole_number(before), source=source, author=author)
+    before, source, author, kind = (request.GET.get(name, "") for name in ("before", "source", "author", "type"))
+    found = activity.deeds(request.user, before=whole_number(before), source=source, author=author, kind=kind)
     context = {
         "nav": "activity",
         "days": activity.by_day(found.rows),
@@ -57,6 +65,9 @@ def happened(request: HttpRequest) -> HttpResponse:
         "as_journal": request.GET.get("view") == "journal",
         "sources": SOURCES,
         "source": source,
+        "kinds": KINDS,
+        "kind": kind,
+        "is_filtered": bool(source or author or kind),
         "author": author,
         "people": team(),
     }
@@ -94,8 +105,10 @@ def jobs(request: HttpRequest) -> HttpResponse:
         start(actor, request.POST.get("kind", ""), request.POST.get("again", ""))
     rows = read(actor, "workflow://workflows").contents["results"][:50]
     shown = [{**job, "progress_text": _progress(job["progress"])} for job in rows]
-    template = "viewer/_jobs.html" if is_fragment(request) else "viewer/jobs.html"
-    return show(request, template, {"nav": "sync", "jobs": shown, "may_run": actor.is_admin})
+    context = {"nav": "sync", "jobs": shown, "may_run": actor.is_admin}
+    if is_fragment(request):
+        return show(request, "viewer/_jobs.html", context)
+    return show(request, "viewer/jobs.html", {**context, "planned": schedule.planned(actor.user)})
 
 
 def _progress(progress: dict[str, object]) -> str:

@@ -3,16 +3,17 @@
 import re
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from backlog_site.viewer.markdown import destination
-from backlog_site.viewer.shell import page, person_of, show
+from backlog_site.viewer.shell import actor_of, page, person_of, show
 from backlog_site.viewer.words import read_words
+from resources_app.access import Actor
 from resources_app.pages import boards
-from resources_app.pages.cards import Card
+from resources_app.reading import read
+from resources_app.uris import build
 from search_app.search import search_unified
 
 TITLES = 3000
@@ -20,6 +21,7 @@ HITS = 12
 _ICONS = {"ib_folder": "folder", "ib_resource": "asset"}
 # Filters that can be typed here → what the search calls them.
 _FILTERS = {"status": "status", "label": "label", "assignee": "assignee", "epic_id": "parent_id"}
+_COLLECTIONS = {"": "tasks", "task": "tasks", "epic": "epics"}
 _WORD = re.compile(r"\w+")
 
 
@@ -33,25 +35,29 @@ def titles(request: HttpRequest) -> HttpResponse:
 def hits(request: HttpRequest) -> HttpResponse:
     typed, kind = request.GET.get("q", "").strip(), request.GET.get("type", "")
     pairs, words = read_words(typed, person_of(request).username, _FILTERS)
-    answer = _search(person_of(request), words, kind, pairs) if typed else {}
+    answer = _found(actor_of(request), words, kind, pairs) if typed else {}
     shown = [_hit(hit, words) for hit in answer.get("results", ())]
     return show(request, "viewer/_hits.html", {"words": typed, "hits": shown, "total": answer.get("total", 0)})
 
 
-def _search(user: User, words: str, kind: str, pairs: list[tuple[str, str]]) -> dict[str, Any]:
-    """Filters alone list tasks, the last changed first; beside words they narrow the search."""
+def _found(actor: Actor, words: str, kind: str, pairs: list[tuple[str, str]]) -> dict[str, Any]:
+    """Filters beside words narrow the search; alone they ask the collection, because a search finds nothing without words."""
     if not words:
-        section = boards.more(user, pairs, "none", "", "", HITS)
-        return {"results": [_listed(card) for card in section.cards], "total": section.total}
+        return _listed(actor, kind, pairs)
     given: dict[str, Any] = {"types": [kind]} if kind else {}
     for name, value in pairs:
         several = given.get(name, []) if name in {"status", "label"} else None
         given[_FILTERS[name]] = value if several is None else [*several, value]
-    return search_unified(user, words, limit=HITS, **given)
+    return search_unified(actor.user, words, limit=HITS, **given)
 
 
-def _listed(card: Card) -> dict[str, Any]:
-    return {"type": "task", "id": card.ref, "title": card.title, "status": card.status, "snippet": {"text": ""}}
+def _listed(actor: Actor, kind: str, pairs: list[tuple[str, str]]) -> dict[str, Any]:
+    """The last changed first. What is no task and no epic has none of these fields, and an epic is in no epic."""
+    collection = _COLLECTIONS.get(kind)
+    if not collection or (kind == "epic" and any(name == "epic_id" for name, _ in pairs)):
+        return {}
+    answer: dict[str, Any] = read(actor, build(collection, query=[*pairs, ("limit", str(HITS))])).contents
+    return answer
 
 
 def _hit(hit: dict[str, Any], words: str) -> dict[str, Any]:
@@ -61,7 +67,7 @@ def _hit(hit: dict[str, Any], words: str) -> dict[str, Any]:
         "url": f"/t/{hit['id']}/" if is_item else destination(hit["uri"]),
         "icon": hit["status"] if hit["type"] == "task" else _ICONS.get(hit["type"], hit["type"]),
         "title": marked(hit["title"], words),
-        "snippet": marked(_more_than(hit["title"], hit["snippet"]["text"] or ""), words),
+        "snippet": marked(_more_than(hit["title"], hit["snippet"]["text"] or ""), words) if "snippet" in hit else "",
     }
 
 

@@ -1,5 +1,6 @@
 """Folders and assets as one person sees them: the shapes behind ib:// addresses, REST and the viewer."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -92,6 +93,22 @@ def read_resource(user: Person, client_id: str, resource_id: str) -> Shown:
         "download_url": f"/api/v1/ib/{client_id}/resources/{resource.ib_id}/download/" if may_view else None,
     }
     return shown | _standing(connection, resource)
+
+
+def latest_resources(user: Person, client_id: str, folder_id: str, *, limit: int, offset: int = 0) -> Shown:
+    """What lies in a folder, the last changed first."""
+    connection = connection_for(user, client_id)
+    folder = _root_row(user, connection) if folder_id == ROOT else _visible_folder(user, connection, folder_id)
+    rows = IBResource.objects.visible_to(user).filter(folder=folder) if folder else IBResource.objects.none()
+    total, page = rows.count(), rows.order_by("-updated_at", "ib_id")[offset : offset + limit]
+    following = str(offset + limit) if offset + limit < total else None
+    return {"results": [_resource_line(one) for one in page], "total": total, "next_cursor": following}
+
+
+def named_resources(user: Person, client_id: str, ids: Sequence[str]) -> list[Shown]:
+    """In the order of the names; those this person does not see are left out."""
+    rows = {one.ib_id: one for one in IBResource.objects.visible_to(user).filter(client_id=client_id, ib_id__in=ids)}
+    return [_resource_line(rows[one]) for one in ids if one in rows]
 
 
 def folder_tree(user: Person, client_id: str) -> Shown:

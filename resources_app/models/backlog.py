@@ -93,6 +93,8 @@ class Task(Item):
         indexes = [
             *Item.Meta.indexes,
             models.Index("epic", "updated_at", "number", name="%(class)s_epic", condition=LIVE),
+            # In the order of work, as a context and the page of an epic show them.
+            models.Index("epic", "status", F("priority").desc(), "number", name="%(class)s_in_epic", condition=LIVE),
         ]
 
 

@@ -5,10 +5,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from resources_app.access import Person
-from resources_app.models import Change, Comment, Epic, Revision, Task
-from resources_app.vocabulary import Kind
+from resources_app.errors import ValidationFailed
+from resources_app.models import Change, Comment, Epic, IBFolder, IBResource, Revision, Task
+from resources_app.vocabulary import IB_KINDS, Kind
 
 PAGE = 100
+# What one asks for → what the changes call it.
+KINDS: dict[str, tuple[str, ...]] = {
+    "task": (Kind.TASK,),
+    "epic": (Kind.EPIC,),
+    "comment": (Kind.COMMENT,),
+    "resource": (Kind.RESOURCE,),
+    "ib": IB_KINDS,
+}
 
 
 @dataclass(frozen=True)
@@ -30,6 +39,11 @@ class Deed:
     @property
     def is_move(self) -> bool:
         return self.fields == ["status"]
+
+    @property
+    def is_file(self) -> bool:
+        """Here or in IntelligenceBank: known by its address."""
+        return self.kind not in {Kind.TASK, Kind.EPIC, Kind.COMMENT}
 
     @property
     def who(self) -> str:
@@ -65,8 +79,16 @@ class Day:
         return [(who, via, list(deeds.values())) for (who, via), deeds in writers.items()]
 
 
-def deeds(user: Person, *, before: int | None = None, source: str = "", author: str = "", limit: int = PAGE) -> Deeds:
-    """`source` is people, agents, or a door's name."""
+def deeds(
+    user: Person,
+    *,
+    before: int | None = None,
+    source: str = "",
+    author: str = "",
+    kind: str = "",
+    limit: int = PAGE,
+) -> Deeds:
+    """`source` is people or agents, `kind` one of KINDS; empty is everything."""
     rows = Change.objects.visible_to(user).select_related("author").defer("operation").order_by("-id")
     if before:
         rows = rows.filter(pk__lt=before)
@@ -74,6 +96,8 @@ def deeds(user: Person, *, before: int | None = None, source: str = "", author: 
         rows = rows.exclude(agent="")
     elif source == "people":
         rows = rows.filter(agent="", author__isnull=False)
+    if kind:
+        rows = rows.filter(kind__in=_kinds(kind))
     if author:
         rows = rows.filter(author__username=author)
     found = list(rows[: limit + 1])
@@ -81,6 +105,14 @@ def deeds(user: Person, *, before: int | None = None, source: str = "", author: 
     titles, statuses = _titles(user, page), _statuses(page)
     shown = [_deed(change, titles, statuses.get(change.pk) or "") for change in page]
     return Deeds(shown, page[-1].pk if len(found) > limit else None)
+
+
+def _kinds(kind: str) -> tuple[str, ...]:
+    if kind not in KINDS:
+        raise ValidationFailed(
+            f"There is no activity of {kind!r}.", field="type", value=kind, allowed_values=list(KINDS)
+        )
+    return KINDS[kind]
 
 
 def by_day(rows: Iterable[Deed]) -> list[Day]:
@@ -126,6 +158,10 @@ def _titles(user: Person, page: Sequence[Change]) -> dict[tuple[str, int], tuple
         wanted = {change.object_id for change in page if change.kind == kind}
         rows = model.objects.visible_to(user).filter(pk__in=wanted).only("number", "title")
         titles |= {(kind, item.pk): (item.ref, item.title) for item in rows}
+    for mirrored in (IBFolder, IBResource):
+        wanted = {change.object_id for change in page if change.kind == mirrored.KIND}
+        named = mirrored.objects.visible_to(user).filter(pk__in=wanted) if wanted else ()
+        titles |= {(mirrored.KIND, one.pk): (one.ref, one.name) for one in named}
     said = {change.object_id for change in page if change.kind == Kind.COMMENT}
     comments = Comment.objects.visible_to(user).filter(pk__in=said).select_related("task", "epic")
     return titles | {(Kind.COMMENT, one.pk): (one.item.ref, one.item.title) for one in comments}

@@ -43,8 +43,9 @@ class Card:
     due_date: datetime.date | None
     updated_at: datetime.datetime
     version: int
-    # Of the status alone: a move is refused only when somebody else moved it.
+    # Of the status and of the epic alone: a move is refused only when somebody else moved it.
     etag: str
+    epic_etag: str
     # The agent that wrote last, if one did.
     agent: str
     ticked: int
@@ -86,8 +87,13 @@ def _card(task: Any, epic: Line | None) -> Card:
         due_date=task.due_date,
         updated_at=task.updated_at,
         version=task.version,
-        etag=make_etag(task.ref, task.field_versions.get("status", 1), "status"),
+        etag=_etag(task, "status"),
+        epic_etag=_etag(task, "epic_id"),
         agent=task.last_agent or "",
         ticked=sum(box != " " for box in boxes),
         boxes=len(boxes),
     )
+
+
+def _etag(task: Any, name: str) -> str:
+    return make_etag(task.ref, task.field_versions.get(name, 1), name)

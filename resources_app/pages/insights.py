@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from resources_app.access import Person
@@ -54,16 +54,18 @@ class Flow:
         return sum(1 for number in self.scope if number)
 
 
-def flow(user: Person, length: int) -> Flow:
+def flow(user: Person, length: int, epic: int | None = None) -> Flow:
+    """Of all tasks, or of those that are in one epic today."""
     today = timezone.now().date()
     days = [today - datetime.timedelta(days=back) for back in range(length - 1, -1, -1)]
-    return _flow(days, list(_steps(user)))
+    visible = Task.objects.visible_to(user)
+    return _flow(days, list(_steps(visible if epic is None else visible.live().in_epic(epic))))
 
 
-def _steps(user: Person) -> Iterator[Step]:
-    """Every status a visible task was given, oldest first: task, when, which, by an agent or not."""
-    visible = Task.objects.visible_to(user).values("pk")
-    rows = Revision.objects.filter(Q(version=1) | Q(delta__has_key="status"), kind=Kind.TASK, object_id__in=visible)
+def _steps(tasks: QuerySet[Task]) -> Iterator[Step]:
+    """Every status the tasks were given, oldest first: task, when, which, by an agent or not."""
+    of_these = Q(kind=Kind.TASK, object_id__in=tasks.values("pk"))
+    rows = Revision.objects.filter(of_these, Q(version=1) | Q(delta__has_key="status"))
     wanted = ("object_id", "change__created_at", "version", "delta", "snapshot", "change__agent")
     for number, at, version, delta, snapshot, agent in rows.order_by("change_id").values_list(*wanted).iterator(2000):
         status = _status(version, delta, snapshot)

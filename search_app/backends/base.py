@@ -1,6 +1,6 @@
 """What a database must do for the search. Terms, filters, scores, snippets and paging sit above and are shared."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
@@ -38,7 +38,7 @@ class Candidate(NamedTuple):
     # When it last changed, in days.
     changed: float
     length: int
-    title_key: str
+    title_key: int
     title: str
     body: str
 
@@ -49,12 +49,12 @@ class Allowed:
 
     sql: str
     params: tuple[Any, ...]
-    # What a document must have been marked with: one of each group. Narrows only; the SQL alone decides.
-    marks: tuple[tuple[str, ...], ...] = ()
-    # These marks and being shared are all that is asked.
+    # Each document has one of these marks, if it is for everybody, or one of those, if it is limited: the latter only where
+    # the caller may see any such. They narrow; the SQL alone decides.
+    shared: tuple[str, ...] = ()
+    limited: tuple[str, ...] = ()
+    # What has a mark of what is shared is allowed: there is nothing else to ask.
     marks_suffice: bool = False
-    # Beside what is shared, the caller may see some of what is limited.
-    with_limited: bool = True
 
     COLUMNS: ClassVar = ("id", "kind", "object_id", "updated_at", "length", "title_key")
 
@@ -119,6 +119,9 @@ class Backend(Protocol):
 
     def among(self, slot: str, ids: Sequence[int], allowed: Allowed) -> list[Candidate]:
         """Those of these documents that may be found, whether they match or not."""
+
+    def known(self, slot: str, tokens: Collection[str]) -> set[str]:
+        """Those of many tokens, each of letters and digits alone, that any document of the whole index has."""
 
     def matching(self, slot: str, expression: Expression) -> Any:
         """An expression for the ids of all that match, to be put into a queryset's filter."""

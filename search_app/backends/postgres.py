@@ -1,36 +1,47 @@
 """PostgreSQL: a GIN index over a tsvector made of our own tokens, in the documents' rows. It matches and counts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from django.db import connection
 from django.db.models.expressions import RawSQL
 
 from search_app.backends.base import Allowed, Candidate, Clause, Expression, Order, Text, Token
+from search_app.marks import MARK
 
 _TABLE = "search_app_document"
 _ORDERS = {"newest": "id DESC", "recent": "updated_at DESC, kind, object_id"}
 # The number of an advisory lock; any will do that nobody else takes.
 _LOCK = 0x5EA2C4
-_CANDIDATE = "id, kind, object_id, extract(epoch FROM updated_at)::float8 / 86400, length, title_key, title, body"
+_CANDIDATE = "id, kind, object_id, extract(epoch FROM updated_at)::float8 / 86400, length, title_key, words"
 # No token has it.
 _IN_TITLE = "^"
-# The planner takes looking into a tsvector for cheap. Most are stored apart: reading each takes ten times longer.
-_BY_INDEX = "SET LOCAL enable_seqscan = {0}; SET LOCAL enable_indexscan = {0}"
+_MARKS = f"ARRAY(SELECT lexeme FROM unnest(terms) WHERE starts_with(lexeme, '{MARK}') ORDER BY lexeme COLLATE \"C\")"  # noqa: S608
+# The planner takes looking into a tsvector for cheap. Most are stored apart: reading each takes ten times longer. So counts go
+# by the index always; for a page of matches, so dear are rows that the first ones are read only where most of them match.
+_Planning = dict[str, str]
+_COUNTING: _Planning = {"enable_seqscan": "off", "enable_indexscan": "off"}
+_CHOOSING: _Planning = {"cpu_operator_cost": "1"}
 
 
 class PostgresBackend:
     # Written with the row: a second statement would enter all words into the index once more.
-    text_columns: Mapping[str, str] = {"title": "%s", "body": "%s", "terms": "%s::tsvector"}
+    text_columns: Mapping[str, str] = {"words": "%s", "terms": "%s::tsvector"}
 
     def text_values(self, text: Text) -> tuple[str, ...]:
-        return text.title, text.body, _vector(text)
+        # In one: each would be fetched by itself from where long texts are kept.
+        return f"{text.title}\n{text.body}", _vector(text)
 
     def write(self, slot: str, texts: Mapping[int, Text]) -> None:
         """The texts came with the documents."""
 
     def mark(self, slot: str, number: int, marks: str) -> None:
-        """What filters ask for is in the row that every match is read from."""
+        given = sorted(marks.split())
+        _execute(
+            f"UPDATE {_TABLE} SET terms = ts_delete(terms, {_MARKS}) || array_to_tsvector(%s::text[])"  # noqa: S608
+            f" WHERE id = %s AND {_MARKS} <> %s::text[]",
+            [given, number, given],
+        )
 
     def remove(self, slot: str, ids: Sequence[int]) -> None:
         """The texts go with the documents."""
@@ -48,19 +59,24 @@ class PostgresBackend:
         _execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
 
     def count(self, slot: str, expression: Expression, allowed: Allowed | None = None) -> int:
-        source, params = _matches(expression, allowed or _everything(slot))
-        [[total]] = _select_by_index(f"SELECT count(*) {source}", params)
-        return int(total)
+        """What everybody may see is counted by words and marks alone, without asking anything of each match."""
+        if allowed is None:
+            return _count(_everything(slot), _match(expression))
+        asked = _everything(slot) if allowed.marks_suffice else allowed
+        shared = _count(asked, _match(expression, allowed.shared))
+        limited = _count(allowed, _match(expression, allowed.limited)) if allowed.limited else 0
+        return shared + limited
 
     def candidates(
         self, slot: str, expression: Expression, allowed: Allowed, limit: int, without: Sequence[int] = ()
     ) -> list[Candidate]:
+        """First which ones, then their texts: what is sorted stays short."""
         source, params = _matches(expression, allowed)
-        return _candidates(f"{source} AND id <> ALL(%s) ORDER BY id DESC LIMIT %s", [*params, list(without), limit])
+        newest = f"SELECT id {source} AND id <> ALL(%s) ORDER BY id DESC LIMIT %s"
+        return _candidates(f"id = ANY(ARRAY({newest}))", [*params, list(without), limit])
 
     def among(self, slot: str, ids: Sequence[int], allowed: Allowed) -> list[Candidate]:
-        source = f"FROM {_TABLE} WHERE {allowed.condition} AND id = ANY(%s)"
-        return _candidates(source, [*allowed.params, list(ids)])
+        return _candidates(f"{allowed.condition} AND id = ANY(%s)", [*allowed.params, list(ids)])
 
     def page(
         self,
@@ -77,6 +93,11 @@ class PostgresBackend:
         sql = f"SELECT id {source} AND id <> ALL(%s) ORDER BY {_ORDERS[order]} LIMIT %s OFFSET %s"
         return [number for (number,) in _select(sql, [*params, list(without), limit, offset])]
 
+    def known(self, slot: str, tokens: Collection[str]) -> set[str]:
+        has_it = f"EXISTS (SELECT FROM {_TABLE} WHERE slot = %s AND terms @@ token::tsquery)"
+        rows = _select(f"SELECT token FROM unnest(%s::text[]) token WHERE {has_it}", [list(tokens), slot], _COUNTING)  # noqa: S608
+        return {token for (token,) in rows}
+
     def matching(self, slot: str, expression: Expression) -> Any:
         source, params = _matches(expression, _everything(slot))
         return RawSQL(f"SELECT id {source}", params)  # noqa: S611
@@ -89,13 +110,20 @@ def _everything(slot: str) -> Allowed:
 def _matches(expression: Expression, allowed: Allowed) -> tuple[str, list[Any]]:
     """The words are in the rows that `allowed` is about: the match is one more condition."""
     source = f"FROM {_TABLE} WHERE {allowed.condition} AND terms @@ %s::tsquery"
-    return source, [*allowed.params, _match(expression)]
+    return source, [*allowed.params, _match(expression, allowed.shared + allowed.limited)]
 
 
-def _match(expression: Expression) -> str:
-    return (" & " if expression.every else " | ").join(
+def _count(allowed: Allowed, match: str) -> int:
+    sql = f"SELECT count(*) FROM {_TABLE} WHERE {allowed.condition} AND terms @@ %s::tsquery"  # noqa: S608
+    [[total]] = _select(sql, [*allowed.params, match], _COUNTING)
+    return int(total)
+
+
+def _match(expression: Expression, marks: Sequence[str] = ()) -> str:
+    words = (" & " if expression.every else " | ").join(
         _clause(clause, expression.in_title) for clause in expression.clauses
     )
+    return f"({words}) & ({' | '.join(map(_quoted, marks))})" if marks else words
 
 
 def _clause(clause: Clause, in_title: bool) -> str:
@@ -108,35 +136,34 @@ def _token(token: Token, in_title: bool) -> str:
 
 
 def _vector(text: Text) -> str:
-    """Which tokens there are, and once more, marked, those of the title. How often each occurs is counted in the text itself.
+    """Which tokens there are, and once more, tagged, those of the title. How often each occurs is counted in the text itself.
 
-    PostgreSQL's own marks are not in its index: each match would be read again to see where the word stands.
+    PostgreSQL's own weights are not in its index: each match would be read again to see where the word stands.
     """
     title = set(text.title.split())
-    return " ".join(map(_quoted, {*title, *text.body.split(), *(_IN_TITLE + token for token in title)}))
+    return " ".join(
+        map(_quoted, {*title, *text.body.split(), *(_IN_TITLE + token for token in title), *text.marks.split()})
+    )
 
 
 def _quoted(token: str) -> str:
     return "'" + token.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def _candidates(source: str, params: Sequence[Any]) -> list[Candidate]:
-    return [Candidate._make(row) for row in _select(f"SELECT {_CANDIDATE} {source}", params)]
+def _candidates(condition: str, params: Sequence[Any]) -> list[Candidate]:
+    rows = _select(f"SELECT {_CANDIDATE} FROM {_TABLE} WHERE {condition}", params)  # noqa: S608
+    return [Candidate(*columns, *words.split("\n", 1)) for *columns, words in rows]
 
 
-def _select(sql: str, params: Sequence[Any]) -> list[Any]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, params)
-        return list(cursor.fetchall())
-
-
-def _select_by_index(sql: str, params: Sequence[Any]) -> list[Any]:
+def _select(sql: str, params: Sequence[Any], planning: _Planning = _CHOOSING) -> list[Any]:
     """One round trip and one transaction; in a transaction of the caller the settings would outlive it."""
+    before = [f"SET LOCAL {name} = {value}" for name, value in planning.items()]
+    after = [f"SET LOCAL {name} = DEFAULT" for name in planning]
     with connection.cursor() as cursor:
-        cursor.execute(f"{_BY_INDEX.format('off')}; {sql}; {_BY_INDEX.format('DEFAULT')}", params)
-        # Past the answers to the two settings.
-        cursor.nextset()
-        cursor.nextset()
+        cursor.execute("; ".join([*before, sql, *after]), params)
+        # Past the answers to the settings.
+        for _ in before:
+            cursor.nextset()
         return list(cursor.fetchall())
 
 

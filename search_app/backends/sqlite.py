@@ -1,13 +1,13 @@
 """SQLite: FTS5 in the same file and the same transaction as the write. It matches and counts; scores are made above."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from django.db import connection
 from django.db.models.expressions import RawSQL
 
 from search_app.backends.base import Allowed, Candidate, Clause, Expression, Order, Text, Token, leaving_out
-from search_app.marks import LIMITED, SHARED
 
 _TABLES = {"a": "search_text_a", "b": "search_text_b"}
 _CREATE = "CREATE VIRTUAL TABLE {} USING fts5(title, body, marks, tokenize = 'ascii', detail = column)"
@@ -56,18 +56,16 @@ class SqliteBackend:
 
     def count(self, slot: str, expression: Expression, allowed: Allowed | None = None) -> int:
         """What everybody may see is counted by words and marks alone, without reading a row for each match."""
-        words = _match(expression)
         if allowed is None:
-            return _count(slot, words)
-        marked = " AND ".join([f"({words})", *map(_any, allowed.marks)])
-        shared = _count(slot, f"{marked} AND {_any([SHARED])}", None if allowed.marks_suffice else allowed)
-        limited = _count(slot, f"{marked} AND {_any([LIMITED])}", allowed) if allowed.with_limited else 0
+            return _count(slot, _match(expression))
+        shared = _count(slot, _match(expression, allowed.shared), None if allowed.marks_suffice else allowed)
+        limited = _count(slot, _match(expression, allowed.limited), allowed) if allowed.limited else 0
         return shared + limited
 
     def candidates(
         self, slot: str, expression: Expression, allowed: Allowed, limit: int, without: Sequence[int] = ()
     ) -> list[Candidate]:
-        source, params = _joined(slot, _match(expression), allowed)
+        source, params = _joined(slot, _match(expression, allowed.shared + allowed.limited), allowed)
         # By rowid FTS5 itself gives the order, so that LIMIT ends the reading.
         return _candidates(
             f"{source} {leaving_out(without)} ORDER BY f.rowid DESC LIMIT %s", [*params, *without, limit]
@@ -89,9 +87,15 @@ class SqliteBackend:
         limit: int,
         without: Sequence[int] = (),
     ) -> list[int]:
-        source, params = _joined(slot, _match(expression), allowed)
+        source, params = _joined(slot, _match(expression, allowed.shared + allowed.limited), allowed)
         sql = f"SELECT d.id {source} {leaving_out(without)} ORDER BY {_ORDERS[order]} LIMIT %s OFFSET %s"
         return [number for (number,) in _select(sql, [*params, *without, limit, offset])]
+
+    def known(self, slot: str, tokens: Collection[str]) -> set[str]:
+        table = _TABLES[slot]
+        has_it = f"EXISTS (SELECT 1 FROM {table} WHERE {table} MATCH '\"' || value || '\"')"  # noqa: S608
+        rows = _select(f"SELECT value FROM json_each(%s) WHERE {has_it}", [json.dumps(list(tokens))])  # noqa: S608
+        return {token for (token,) in rows}
 
     def matching(self, slot: str, expression: Expression) -> Any:
         table = _TABLES[slot]
@@ -107,10 +111,6 @@ def _count(slot: str, match: str, allowed: Allowed | None = None) -> int:
     return int(total)
 
 
-def _any(marks: Sequence[str]) -> str:
-    return f"marks : ({' OR '.join(map(_quoted, marks))})"
-
-
 def _joined(slot: str, match: str, allowed: Allowed) -> tuple[str, list[Any]]:
     """CROSS JOIN keeps the order: matches first, then each one's row by its key."""
     table = _TABLES[slot]
@@ -118,9 +118,11 @@ def _joined(slot: str, match: str, allowed: Allowed) -> tuple[str, list[Any]]:
     return source, [*allowed.params, match]
 
 
-def _match(expression: Expression) -> str:
+def _match(expression: Expression, marks: Sequence[str] = ()) -> str:
     joined = (" AND " if expression.every else " OR ").join(_clause(clause) for clause in expression.clauses)
-    return f"title : ({joined})" if expression.in_title else joined
+    words = f"title : ({joined})" if expression.in_title else f"({joined})"
+    # Marks are rarer than the words that take long, so they come first.
+    return f"marks : ({' OR '.join(map(_quoted, marks))}) AND {words}" if marks else words
 
 
 def _clause(clause: Clause) -> str:

@@ -12,7 +12,8 @@ from tests.browser.filling import LIBRARY
 PAGES = (
     "/", "/board/?priority=urgent&assignee=carol", "/board/?search=nothinghasthis", "/list/?priority=high&assignee=alice",
     "/list/?group=epic_id&priority=high&assignee=alice", "/epics/", "/insights/", "/activity/?source=people&author=carol",
-    "/activity/?view=journal&author=carol", "/files/resources", "/connect/", "/profile/", "/sync/", "/t/TASK-0002/",
+    "/activity/?view=journal&author=carol", "/activity/?type=ib&source=agents",
+    "/files/resources", "/connect/", "/profile/", "/sync/", "/t/TASK-0002/",
     "/t/EPIC-0001/", "/t/TASK-0002/edit/", "/new/", "/open/?uri=mcp://backlog/resources/docs/notes.md",
     "/open/?uri=mcp://backlog/resources/docs/source.py", "/open/?uri=mcp://backlog/resources/docs/table.csv",
     "/open/?uri=file:///nowhere.md", "/t/TASK-9999/", "/files/artifacts",
@@ -61,6 +62,9 @@ def test_no_page_of_the_library_has_a_finding(filled: Filled, visit: Visit) -> N
     expect(page.locator("html[data-ready='2']")).to_have_count(1)
     page.locator(".cell input").first.check()
     wrong += findings(page, "folder")
+    page.click("[aria-label='As a list']")
+    expect(page.locator(".rows .cell").first).to_be_visible()
+    wrong += findings(page, "folder as a list")
     uri = page.locator("a.thumb").first.get_attribute("data-uri") or ""
     page.locator("a.thumb").first.click()
     expect(page.locator("#pane .title")).to_be_visible()

@@ -41,6 +41,11 @@ def test_nothing_runs_in_the_pane_the_preview_or_the_search_box(filled: Filled, 
     page = watched.page
     page.click("text=Preview")
     expect(page.locator(".preview")).to_contain_text("window.pwned")
+    page.locator("textarea").focus()
+    page.keyboard.press("Control+End")
+    page.keyboard.type(" #onerror")
+    expect(page.locator("#suggest [role=option]").first).to_contain_text("window.pwned")
+    page.keyboard.press("Escape")
     page.keyboard.press("Control+k")
     page.keyboard.type("pwned")
     expect(page.locator("#from-server [role=option]").first).to_be_visible()

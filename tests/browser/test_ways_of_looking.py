@@ -33,10 +33,33 @@ def test_lanes_keep_a_card_in_its_epic_and_dragging_changes_it(visit: Visit) -> 
     page.keyboard.press("Shift+ArrowRight")
     expect(first.locator(f"[data-col=in_progress] #{ref}")).to_be_visible()
     expect(page.locator(".toast").last).to_contain_text("In progress")
+    writes: list[str] = []
+    page.on("request", lambda request: request.method == "POST" and writes.append(request.url))
     page.locator(f"#{ref}").drag_to(second.locator("[data-col=blocked] ol"))
-    expect(second.locator(f"[data-col=blocked] #{ref}")).to_be_visible()
+    expect(page.locator("#said")).to_contain_text(f"{ref} moved to Blocked, Epic number")
     page.reload()
     expect(page.locator(".lane").nth(1).locator(f"[data-col=blocked] #{ref}")).to_be_visible()
+    assert [url.rpartition("/t/")[2] for url in writes] == [f"{ref}/move/"]
+    page.locator(f"#{ref} a.t").focus()
+    page.keyboard.press("Shift+ArrowUp")
+    expect(first.locator(f"[data-col=blocked] #{ref}")).to_be_visible()
+    expect(page.locator(f"#{ref} a.t")).to_be_focused()
+    expect(page.locator("#said")).to_contain_text(f"{ref} moved to Epic number")
+    page.keyboard.press("z")
+    expect(second.locator(f"[data-col=blocked] #{ref}")).to_be_visible()
+
+
+def test_a_card_overtaken_on_its_way_to_another_lane_keeps_status_and_epic(visit: Visit) -> None:
+    page = visit("/board/?label=viewer&priority=urgent&group=epic_id").page
+    first, second = page.locator(".lane").all()
+    card = first.locator("[data-col=open] .card").first
+    ref = card.get_attribute("id")
+    page.evaluate("ref => { document.getElementById(ref).dataset.x = '1-0123456789ab'; }", ref)
+    card.drag_to(second.locator("[data-col=blocked] ol"))
+    expect(page.locator(".toast")).to_contain_text("was put back")
+    expect(first.locator(f"[data-col=open] #{ref}")).to_be_visible()
+    page.reload()
+    expect(first.locator(f"[data-col=open] #{ref}")).to_be_visible()
 
 
 def test_filters_are_typed_where_one_searches(visit: Visit) -> None:
@@ -70,6 +93,17 @@ def test_assets_of_several_folders_wait_in_a_tray(filled: Filled, visit: Visit) 
     page.keyboard.press("Enter")
     expect(page.locator("#pane .lines a[data-uri^='ib://']")).to_have_count(3)
     expect(page.locator("#tray")).to_be_hidden()
+
+
+def test_a_folder_is_searched_and_listed_without_javascript(filled: Filled, visit: Visit) -> None:
+    page = visit(f"/ib/{LIBRARY}/{filled.folders['Logos']}/", ready=False, java_script_enabled=False).page
+    page.click("[aria-label='As a list']")
+    page.select_option("[name=sort]", "changed")
+    page.fill("[name=search]", "logo")
+    page.press("[name=search]", "Enter")
+    expect(page.locator(".rows .cell")).to_have_count(2)
+    expect(page.locator(".rows .cell").first).to_contain_text("Logo 28")
+    expect(page.locator("[name=search]")).to_have_value("logo")
 
 
 def test_a_task_is_copied_as_what_one_needs(visit: Visit) -> None:

@@ -15,6 +15,8 @@ from resources_app import history, tokens, writing
 from resources_app.documents import document_of
 from resources_app.models import Comment, Epic, Resource, Task
 from resources_app.reading import read
+from resources_app.vocabulary import Status
+from search_app.models import Document
 from search_app.rebuilding import index_health, sweep
 from search_app.search import search_unified
 from tests.concurrency.crew import send
@@ -92,6 +94,54 @@ def test_a_database_of_the_first_release_is_brought_to_this_one(tmp_path: Path) 
     assert (after["tokens"], after["bob"]) == (["laptop"], 0)
     assert after["written"] == before["resources_app.Task"][0]["version"] + 1
     assert after["created"] == f"TASK-{len(before['resources_app.Task']) + 1:04d}"
+
+
+INDEX_BEFORE = ("search_app", "0005_marks")
+TEXT_BEFORE = {
+    "sqlite": "INSERT INTO search_text_a (rowid, title, body, marks) VALUES (%(id)s, %(title)s, ' words ', '')",
+    "postgresql": "UPDATE search_app_document SET title = %(title)s, body = ' words ',"
+    " terms = to_tsvector('simple', %(title)s) || 'words'::tsvector WHERE id = %(id)s",
+}
+
+
+def index_as_it_was_before() -> list[str]:
+    """Rows and texts as the schema before the last one kept them. Gives the titles."""
+    fill_as_the_release_did()
+    call_command("migrate", "resources_app", verbosity=0)
+    call_command("migrate", *INDEX_BEFORE, verbosity=0)
+    document = MigrationLoader(connection).project_state([INDEX_BEFORE]).apps.get_model("search_app", "Document")
+    titles = [f"needle {chr(97 + task.pk)}" for task in Task.objects.all()]
+    with connection.cursor() as cursor:
+        for task, title in zip(Task.objects.all(), titles, strict=True):
+            about = {"object_id": task.pk, "updated_at": task.updated_at, "version": task.version, "title_key": title}
+            flags = {"archived": bool(task.archived_at), "restricted": task.restricted, "status": task.status}
+            row = document.objects.create(slot="a", kind="task", length=3, pending=False, **about, **flags)
+            cursor.execute(TEXT_BEFORE[connection.vendor], {"id": row.pk, "title": f" {title.replace(' ', '  ')} "})
+    return titles
+
+
+def look_into_the_index(title: str) -> dict[str, Any]:
+    """Without a sweep: what is found was carried over."""
+    call_command("migrate", verbosity=0)
+    alice = User.objects.get(username="alice")
+    by_status = {status: search_unified(alice, "needle", status=status)["total"] for status in Status.labels}
+    return {
+        "explained": search_unified(alice, title, explain=True)["results"][0]["explain"],
+        "total": search_unified(alice, "needle", types="task")["total"],
+        "by_status": by_status,
+        "visible": Task.objects.visible_to(alice).live().count(),
+        "anew": (make_task(title="Anew"), Document.objects.count())[1],
+    }
+
+
+def test_the_index_is_carried_over_as_it_is(tmp_path: Path) -> None:
+    with new_database(tmp_path) as url:
+        variables = environment(tmp_path, url)
+        titles = send(variables, index_as_it_was_before)
+        after = send(variables, look_into_the_index, titles[0])
+    assert after["explained"]["exact_title"] == 5.0
+    assert after["total"] == sum(after["by_status"].values()) == after["visible"] > 0
+    assert after["anew"] == len(titles) + 1
 
 
 def pick(rows: list[dict[str, Any]], columns: list[str]) -> list[dict[str, Any]]:

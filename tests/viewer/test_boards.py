@@ -75,6 +75,21 @@ def test_the_number_of_queries_does_not_grow_with_the_cards(
         boards.sections(alice, [], "status", 50)
 
 
+def test_a_conflict_about_the_epic_leaves_the_status_as_it_was(tasks: list[Task], alice: User) -> None:
+    client, other = signed_in(alice), make_epic(title="Another")
+    [card] = boards.cards(alice, [], ["TASK-0001"])
+    writing.write(Actor(alice, "web"), "mcp://backlog/tasks/TASK-0001/epic_id", {"type": "set", "value": None})
+    body = {"status": "done", "status_etag": card.etag, "epic_id": other.ref, "epic_id_etag": card.epic_etag}
+    answer = client.post("/t/TASK-0001/move/", body, headers={"Accept": "application/json"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "conflict")
+    [card] = boards.cards(alice, [], ["TASK-0001"])
+    assert (card.status, card.epic) == ("open", None)
+    moved = client.post("/t/TASK-0001/move/", body | {"epic_id_etag": card.epic_etag})
+    assert moved.status_code == 200
+    [card] = boards.cards(alice, [], ["TASK-0001"])
+    assert card.epic is not None and (card.status, card.epic.ref) == ("done", other.ref)
+
+
 def test_a_card_says_what_is_ticked_and_who_wrote_last(tasks: list[Task], alice: User) -> None:
     found = boards.cards(alice, [], ["TASK-0003"])
     assert (found[0].ticked, found[0].boxes) == (1, 2)
@@ -136,7 +151,21 @@ def test_the_search_box_takes_the_same_filters(tasks: list[Task], carol: User) -
         ("status:done", "Beta", "Gamma"),
         ("@me be", "Beta", "Alpha"),
         ("label:api", "Alpha", "Beta"),
+        ("@nobody status:open", "Gamma", "Beta"),
     ):
         found = text_of(fragment(client, f"/spotlight/?q={quote(query)}"))
         assert shown in re.sub("</?mark>", "", found), query
         assert hidden not in found, query
+
+
+def test_filters_alone_list_what_has_the_chosen_type(tasks: list[Task], carol: User) -> None:
+    client = signed_in(carol)
+    for kind, shown, hidden in (
+        ("epic", "EPIC-0001", "TASK"),
+        ("task", "TASK-0001", "EPIC"),
+        ("resource", "No text", "-0001"),
+    ):
+        found = text_of(fragment(client, f"/spotlight/?q=status:open&type={kind}"))
+        assert shown in found, kind
+        assert hidden not in found, kind
+    assert "No text" in text_of(fragment(client, "/spotlight/?q=epic:EPIC-0001&type=epic"))

@@ -131,6 +131,16 @@ def test_background_work_is_started_by_admins_alone(alice: User, carol: User) ->
     assert signed_in(carol).post("/sync/", {"kind": "format_disk"}).status_code == 400
 
 
+def test_the_schedule_says_what_is_due(carol: User) -> None:
+    client = signed_in(carol)
+    shown = text_of(client.get("/sync/"))
+    assert "<td>Scan of the mirrored folders</td><td>–</td>" in shown
+    assert "IntelligenceBank: what changed" not in shown, "there is no library to sync"
+    client.post("/sync/", {"kind": "scan_resources"})
+    row = text_of(client.get("/sync/")).split("<td>Scan of the mirrored folders</td>")[1].partition("</tr>")[0]
+    assert "minutes from now" in row.replace("\xa0", " ")
+
+
 def test_without_a_connection_the_library_says_what_to_do(alice: User, carol: User) -> None:
     assert "Ask an administrator" in text_of(signed_in(alice).get("/ib/"))
     assert "/admin/resources_app/ibconnection/add/" in text_of(signed_in(carol).get("/ib/"))

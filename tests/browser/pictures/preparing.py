@@ -6,7 +6,13 @@ from resources_app import storing, tokens
 from resources_app.access import Actor
 from tests.factories import make_user
 
-PEOPLE: dict[str, tuple[str, ...]] = {"mallory": (), "alice": ("contributor",), "admin": ("admin",)}
+# Erin came after the library: her account there is not linked.
+PEOPLE: dict[str, tuple[str, ...]] = {
+    "mallory": (),
+    "alice": ("contributor",),
+    "admin": ("admin",),
+    "erin": ("viewer",),
+}
 SOURCE = '''"""One page of the folder tree at a time; a run that was killed goes on where it stood."""
 
 from collections.abc import Iterator

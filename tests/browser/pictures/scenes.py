@@ -109,6 +109,19 @@ def _asset(page: Page, world: World) -> None:
     expect(page.locator("#pane .title")).to_be_visible()
 
 
+def _complete(page: Page, world: World) -> None:
+    area = page.locator("textarea[data-body]")
+    area.focus()
+    page.keyboard.press("Control+End")
+    page.keyboard.type("\n\nSee #thumb")
+    expect(page.locator("#suggest [role=option]").first).to_be_visible()
+
+
+def _link(page: Page, world: World) -> None:
+    page.click("text=Link my account")
+    expect(page.locator("main form")).to_be_visible()
+
+
 def _into_brand(page: Page, world: World) -> None:
     page.locator(".ibmain .fold", has_text="Brand").click()
     page.locator(".ibmain .fold", has_text="Logos").click()
@@ -148,7 +161,7 @@ def _broken(page: Page, world: World) -> None:
 
 def _away(page: Page, world: World) -> None:
     """The server does not answer while a card is moved."""
-    for path in ("**/api/v1/events/**", "**/set/"):
+    for path in ("**/api/v1/events/**", "**/move/"):
         page.route(path, lambda route: route.abort())
     page.reload()
     expect(page.locator(".live")).to_have_attribute("data-on", "0")
@@ -172,6 +185,7 @@ SCENES = (
     Scene("task-page", TASK),
     Scene("hover", "/t/TASK-0026/", _hover),
     Scene("edit", "/t/TASK-0026/edit/"),
+    Scene("completing", "/t/TASK-0026/edit/", _complete),
     Scene("conflict", "/t/TASK-0026/edit/", _clash),
     Scene("create", "/board/", then(press("c"), shown("#dialog [name=title]"))),
     Scene("search", "/board/", _search("folder")),
@@ -189,9 +203,13 @@ SCENES = (
     Scene("missing", "/open/?uri=file:///home/alice/notes.md"),
     Scene("intelligencebank", LIBRARY, who="admin"),
     Scene("folder", LIBRARY, then(_tray, _drawn), who="admin"),
+    Scene("folder-list", f"{LIBRARY}?view=list", then(_into_brand, _drawn), who="admin"),
+    Scene("found-assets", f"{LIBRARY}?search=logo", _drawn, who="admin"),
+    Scene("unlinked", LIBRARY, who="erin"),
+    Scene("link", LIBRARY, _link, who="erin"),
     Scene("asset", LIBRARY, then(_into_brand, _asset, _drawn), who="admin"),
     Scene("picker", TASK, then(_pick, _drawn)),
-    Scene("sync", "/sync/", who="admin"),
+    Scene("sync", "/sync/", lambda page, world: page.click(".plan summary"), who="admin"),
     Scene("connect", "/connect/"),
     Scene("profile", "/profile/"),
     Scene("consent", "/profile/", _consent),

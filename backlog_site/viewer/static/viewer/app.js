@@ -107,6 +107,8 @@ function restoreDrafts(within) {
 addEventListener('input', e => { if (isDraft(e.target)) localStorage.setItem(draftKey(e.target), e.target.value); });
 export const isWriting = holder => !!$('.editing', holder) || $$('.say textarea, .reword[open] textarea, .adder[open] input', holder).some(area => area.value && area.type !== 'hidden' || area === document.activeElement);
 
+document.addEventListener('focusin', e => { if (e.target.matches('textarea')) import('./completing.js'); });
+
 /* htmx: the token on every request, refusals as toasts, conflicts as a dialog */
 document.addEventListener('htmx:config:request', e => { e.detail.ctx.request.headers['X-CSRFToken'] = csrf; });
 document.addEventListener('refused', e => say(`${e.detail.message} ${e.detail.suggestion || ''}`));

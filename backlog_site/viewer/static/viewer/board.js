@@ -13,32 +13,37 @@ const keyOf = card => isByStatus() ? card.dataset.s : board.dataset.group === 'n
 const columnOf = card => column(keyOf(card), homeOf(card));
 const count = (key, by) => { const n = column(key) && $('.n', column(key)); if (n) n.textContent = +n.textContent + by; };
 
-/* moves: shown at once, put back when refused, undone by Z */
-function place(card, status) {
+/* moves, to another column, lane or both: shown at once, one write, put back when refused, undone by Z */
+function place(card, status, lane) {
   const before = card.dataset.s, button = $('.mv', card);
-  card.dataset.s = status;
+  card.dataset.s = status; if (hasLanes()) card.dataset.g = lane;
   if (isByStatus()) { count(before, -1); count(status, 1); const to = columnOf(card); if (to) $('ol', to).prepend(card); }
   button.className = `mv s-${status}`;
   button.ariaLabel = `Status of ${card.id}: ${STATUSES[status]}`;
   $('use', button).setAttribute('href', `${document.body.dataset.icons}#${status}`);
 }
-export async function move(ref, status, { undone = false } = {}) {
-  const card = document.getElementById(ref);
-  if (!card || !mayWrite || card.dataset.s === status) return;
-  const old = card.dataset.s, from = card.parentElement, next = card.nextElementSibling, focused = card.contains(document.activeElement);
-  place(card, status);
+const refusedMove = told => told?.error?.code === 'conflict' ? 'Somebody else moved it meanwhile.' : told?.error?.message || 'The server does not answer.';
+export async function move(ref, status, { lane, undone = false } = {}) {
+  const card = document.getElementById(ref); if (!card || !mayWrite) return;
+  const old = card.dataset.s, oldLane = card.dataset.g || '', from = card.parentElement, next = card.nextElementSibling, focused = card.contains(document.activeElement);
+  lane ??= oldLane;
+  const fields = { ...status !== old && { status, status_etag: card.dataset.e }, ...lane !== oldLane && { epic_id: lane, epic_id_etag: card.dataset.x } };
+  if (!Object.keys(fields).length) return;
+  place(card, status, lane);
   if (focused) $('a.t', card).focus({ preventScroll: false });
-  const answer = await send(`/t/${ref}/set/`, { field: 'status', value: status, etag: card.dataset.e }).catch(() => null);
-  const told = await answer?.json().catch(() => null);
+  const answer = await send(`/t/${ref}/move/`, fields).catch(() => null), told = await answer?.json().catch(() => null);
   if (!answer?.ok) {
-    place(card, old); from.insertBefore(card, next?.parentElement === from ? next : null);
+    place(card, old, oldLane); from.insertBefore(card, next?.parentElement === from ? next : null);
     if (focused) $('a.t', card).focus();
-    say(`${ref} was put back. ${told?.error?.code === 'conflict' ? 'Somebody else moved it meanwhile.' : told?.error?.message || 'The server does not answer.'}`);
+    say(`${ref} was put back. ${refusedMove(told)}`);
     queue(ref); return;
   }
-  card.dataset.e = told.etag; card.dataset.v = told.version;
-  announce(`${ref} moved to ${STATUSES[status]}`);
-  say(`${ref} → ${STATUSES[status]}`, undone ? null : () => move(ref, old, { undone: true }));
+  for (const { uri, etag } of told.results) card.dataset[uri.endsWith('/status') ? 'e' : 'x'] = etag;
+  const words = [status !== old && STATUSES[status], lane !== oldLane && MENUS.epic_id.all()[lane]].filter(Boolean).join(', ');
+  // In another lane a card says less or more about its epic: it is drawn anew.
+  if (lane === oldLane) card.dataset.v = told.results[0].version; else queue(ref);
+  announce(`${ref} moved to ${words}`);
+  say(`${ref} → ${words}`, undone ? null : () => move(ref, old, { lane: oldLane, undone: true }));
 }
 
 /* the menu of a card: status, priority or assignee */
@@ -91,11 +96,7 @@ if (board) {
   board.addEventListener('dragstart', e => { dragged = mayWrite ? e.target.closest('.card') : null; if (!dragged) return e.preventDefault(); dragged.classList.add('drag'); e.dataTransfer.setData('text/plain', `mcp://backlog/tasks/${dragged.id}`); });
   board.addEventListener('dragover', e => { const over = e.target.closest('.col'); if (!over || !dragged || !isByStatus()) return; e.preventDefault(); $$('.over').forEach(col => col !== over && col.classList.remove('over')); over.classList.add('over'); });
   board.addEventListener('drop', e => { const over = e.target.closest('.col'); if (over && dragged) { e.preventDefault(); drop(dragged, over); } });
-  const drop = (card, col) => {
-    const lane = col.closest('.lane');
-    if (lane && lane !== homeOf(card)) assign(card.id, 'epic_id', lane.dataset.lane);
-    move(card.id, col.dataset.col);
-  };
+  const drop = (card, col) => move(card.id, col.dataset.col, { lane: col.closest('.lane')?.dataset.lane });
   board.addEventListener('dragend', () => { dragged?.classList.remove('drag'); dragged = null; $$('.over').forEach(col => col.classList.remove('over')); });
 }
 
@@ -170,6 +171,7 @@ function go(dx, dy) {
 let following;
 function follow() { const card = current(); if (pane.hidden || !card || innerWidth < 900) return; clearTimeout(following); following = setTimeout(async () => { await openPane(`/t/${card.id}/`, { push: false }); focusOn(document.getElementById(card.id)); }, 140); }
 function shift(by) { const card = current(), all = Object.keys(STATUSES); if (!card) return false; const to = all[all.indexOf(card.dataset.s) + by]; if (to) move(card.id, to); }
+function shiftLane(by) { const card = current(), lanes = $$('.lane', board || document); if (!card || !lanes.length) return false; const to = lanes[lanes.indexOf(card.closest('.lane')) + by]; if (to) move(card.id, card.dataset.s, { lane: to.dataset.lane }); }
 const onCard = run => e => { const card = current(); if (!card) return false; run(card, e); };
 /* of the open task, the field itself */
 const edits = field => () => {
@@ -181,7 +183,7 @@ const edits = field => () => {
 Object.assign(keys, {
   j: () => go(0, 1), k: () => go(0, -1), h: () => go(-1, 0), l: () => go(1, 0),
   ArrowDown: onCard(() => go(0, 1)), ArrowUp: onCard(() => go(0, -1)), ArrowRight: onCard(() => go(1, 0)), ArrowLeft: onCard(() => go(-1, 0)),
-  'Shift+ArrowRight': () => shift(1), 'Shift+ArrowLeft': () => shift(-1),
+  'Shift+ArrowRight': () => shift(1), 'Shift+ArrowLeft': () => shift(-1), 'Shift+ArrowDown': () => shiftLane(1), 'Shift+ArrowUp': () => shiftLane(-1),
   ' ': onCard(card => openPane(`/t/${card.id}/`)), s: edits('status'), p: edits('priority'), a: edits('assignee'), i: onCard(card => assign(card.id, 'assignee', me)), x: onCard(card => pick(card)),
 });
 

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("resources_app", "0005_clients_and_service_accounts"),
+        ("resources_app", "0006_tasks_of_an_epic"),
     ]
 
     operations = [
