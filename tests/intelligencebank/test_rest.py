@@ -38,6 +38,8 @@ def test_folders_and_assets_as_the_address_gives_them(tenant: Tenant, alices_lin
     assert [one["name"] for one in root["subfolders"]] == ["Marketing"]
     page = client.get(f"{BASE}/folders/{folder_named(tenant, 'Logos')}/resources/?limit=3").json()
     assert len(page["results"]) == 3 and page["next_cursor"]
+    again = client.get(f"{BASE}/folders/{folder_named(tenant, 'Logos')}/resources/?limit=3").json()
+    assert again["next_cursor"] == page["next_cursor"], "an unchanged list has an unchanged ETag"
     asset = client.get(f"{BASE}/resources/{page['results'][0]['id']}/")
     assert asset.json()["file"]["mime_type"] and asset["ETag"]
     assert client.get(f"{BASE}/folders/{folder_named(tenant, 'Legal')}/").status_code == 404
