@@ -17,7 +17,7 @@ from backlog_site.api.actors import signed_in_actor
 from backlog_site.api.errors import translate
 from resources_app import subscriptions
 from resources_app.access import Actor, is_admin, may_read, may_write
-from resources_app.errors import BacklogError, InvalidOperation
+from resources_app.errors import BacklogError, InvalidOperation, ValidationFailed
 from resources_app.pages import boards
 
 View = Callable[..., HttpResponse]
@@ -48,11 +48,19 @@ def _answer(view: View, request: HttpRequest, methods: tuple[str, ...], *args: A
             raise InvalidOperation(f"{request.method} is not for this address.", allowed=list(methods))
         if not may_read(request.user):
             return show(request, "viewer/no_role.html", {}, status=403)
+        _refuse_nul(request)
         return view(request, *args, **kwargs)
     except BacklogError as error:
         return refusal(request, error)
     except (OperationalError, InterfaceError) as error:
         return refusal(request, translate(error))
+
+
+def _refuse_nul(request: HttpRequest) -> None:
+    """PostgreSQL takes it in no text, not even in one that is only looked for."""
+    for name, values in (*request.GET.lists(), *request.POST.lists()):
+        if any("\x00" in str(value) for value in values):
+            raise ValidationFailed("No value can hold a NUL character.", field=name)
 
 
 def _to_login(request: HttpRequest) -> HttpResponse:

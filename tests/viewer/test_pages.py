@@ -87,6 +87,12 @@ def test_what_does_not_exist_says_so(backlog: None, alice: User) -> None:
     assert "BACKLOG_RESOURCE_ROOTS" in text_of(missing)
 
 
+@pytest.mark.parametrize("address", ["/t/TASK-0001/pick/?client=x%00", "/board/?assignee=%00", "/suggest/?q=%23a%00"])
+def test_what_no_database_takes_is_refused(backlog: None, alice: User, address: str) -> None:
+    answer = signed_in(alice).get(address)
+    assert (answer.status_code, "NUL" in text_of(answer)) == (400, True)
+
+
 def test_signing_in_leads_back_to_where_one_was(alice: User) -> None:
     alice.set_password("a long password")
     alice.save()
