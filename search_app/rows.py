@@ -9,7 +9,9 @@ from search_app.backends import backend
 from search_app.backends.base import Text
 from search_app.models import SLOTS, Document, IndexState
 
-_TABLE, _STATE = Document._meta.db_table, IndexState._meta.db_table
+_TABLE = Document._meta.db_table
+_NEWEST = f"SELECT max(id) FROM {_TABLE}"  # noqa: S608
+_LIVE = f"SELECT live FROM {IndexState._meta.db_table} ORDER BY id LIMIT 1"  # noqa: S608
 _FIELDS = [field for field in Document._meta.concrete_fields if not field.primary_key]
 _KEY = ("slot", "kind", "object_id")
 _COLUMNS = {str(field.column): "%s" for field in _FIELDS}
@@ -58,14 +60,14 @@ def renew(slot: str, kind: str, object_id: int, columns: dict[str, Any], *, was:
 def newest() -> int:
     """The highest id there is."""
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT max(id) FROM {_TABLE}")  # noqa: S608
+        cursor.execute(_NEWEST)
         return int(cursor.fetchone()[0] or 0)
 
 
 def live_slot() -> str:
     """The one that is searched."""
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT live FROM {_STATE} ORDER BY id LIMIT 1")  # noqa: S608
+        cursor.execute(_LIVE)
         return str((cursor.fetchone() or SLOTS)[0])
 
 
