@@ -26,12 +26,18 @@ def request_together() -> dict[str, Any]:
 def tick(_: int) -> None:
     """A scheduler's message, and a worker that does at once what it finds."""
     line_up()
-    tasks.enqueue_scheduled("prune")
+    _tick()
+
+
+def _tick() -> None:
+    tasks.enqueue_scheduled("prune", every=3600)
     jobs.sweep()
 
 
 def tick_together() -> list[str]:
+    """Many at once, and one that comes when the work is done."""
     together(tick, range(STARTERS))
+    _tick()
     return list(Job.objects.values_list("state", flat=True))
 
 

@@ -56,6 +56,12 @@ def test_what_is_limited_to_a_group_shows_to_its_members_and_admins(insiders: Gr
     assert set(found(insider, "needle")) == set(found(carol, "needle")) == hidden
 
 
+def test_a_query_of_nothing_but_filters_shows_no_more(insiders: Group, bob: User, carol: User) -> None:
+    hidden_things()
+    assert search_unified(carol, "open tasks")["total"] > 0
+    assert (found(bob, "open tasks"), search_unified(bob, "open tasks")["total"]) == ([], 0)
+
+
 def test_a_change_of_membership_takes_effect_at_once(insiders: Group, bob: User) -> None:
     hidden = hidden_things()
     bob.groups.add(insiders)
