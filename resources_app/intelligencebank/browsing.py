@@ -15,7 +15,7 @@ from resources_app.access import Person
 from resources_app.errors import Conflict, NotFound, ValidationFailed
 from resources_app.intelligencebank import entitlements
 from resources_app.intelligencebank.addresses import ROOT, folder_uri, uri_of_mirrored
-from resources_app.intelligencebank.linking import connection_for
+from resources_app.intelligencebank.linking import connection_for, why_nothing_shows
 from resources_app.models import IBConnection, IBEntitlement, IBFolder, IBResource, IBSyncRun
 
 FOLDER_MIME = "application/vnd.intelligencebank.folder"
@@ -50,7 +50,7 @@ def read_folder(user: Person, client_id: str, folder_id: str, *, limit: int = 10
         "total": total,
         "next_cursor": following,
         "resources_uri": folder_uri(client_id, folder_id, "resources"),
-        **_standing(connection, folder),
+        **_standing(user, connection, folder),
     }
 
 
@@ -66,7 +66,7 @@ def read_folder_resources(user: Person, client_id: str, folder_id: str, *, limit
         "results": [_resource_line(one) for one in page],
         "total": total,
         "next_cursor": following,
-        **_standing(connection, folder),
+        **_standing(user, connection, folder),
     }
 
 
@@ -93,7 +93,7 @@ def read_resource(user: Person, client_id: str, resource_id: str) -> Shown:
         "source_created_at": _iso(resource.source_created_at),
         "download_url": f"/api/v1/ib/{client_id}/resources/{resource.ib_id}/download/" if may_view else None,
     }
-    return shown | _standing(connection, resource)
+    return shown | _standing(user, connection, resource)
 
 
 def latest_resources(user: Person, client_id: str, folder_id: str, *, limit: int, offset: int = 0) -> Shown:
@@ -118,7 +118,7 @@ def folder_tree(user: Person, client_id: str) -> Shown:
     rows = IBFolder.objects.visible_to(user).filter(connection=connection, depth__gt=0)
     found = list(rows.order_by("depth", "sort_name", "ib_id")[: MAX_TREE + 1])
     shown = [_folder_line(one) | {"parent_id": one.parent_ib_id, "depth": one.depth} for one in found[:MAX_TREE]]
-    return {"folders": shown, "is_cut": len(found) > MAX_TREE, **_standing(connection, None)}
+    return {"folders": shown, "is_cut": len(found) > MAX_TREE, **_standing(user, connection, None)}
 
 
 def list_connections(user: Person) -> list[Shown]:
@@ -316,16 +316,19 @@ def _ancestors(pk: int) -> list[int]:
         return [number for (number,) in cursor.fetchall()]
 
 
-def _standing(connection: IBConnection, thing: IBFolder | IBResource | None) -> Shown:
-    """When this was last known to be so, and how far it can be trusted."""
+def _standing(user: Person, connection: IBConnection, thing: IBFolder | IBResource | None) -> Shown:
+    """When this was last known to be so, and how far it can be trusted. Where the tree begins it may be empty because
+    nobody knows what this person may see: that is said."""
+    unknown = "" if thing else why_nothing_shows(user, connection)
     runs = IBSyncRun.objects.filter(connection=connection)
     seen = runs.filter(generation=thing.generation).values_list("started_at", flat=True).first() if thing else None
     touched = thing.source_updated_at if isinstance(thing, IBResource) else None
     return {
         "synced_at": _iso(seen or connection.last_complete_at),
         "source_updated_at": _iso(touched),
-        "freshness": freshness(connection),
+        "freshness": "partial" if unknown else freshness(connection),
         "untrusted": UNTRUSTED,
+        **({"note": unknown} if unknown else {}),
     }
 
 

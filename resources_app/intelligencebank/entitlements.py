@@ -147,7 +147,7 @@ def recheck(user: Person, connection: IBConnection, folder: IBFolder | None) -> 
     """
     link = linking.link_of(user, connection) if may_read(user) else None
     now = timezone.now()
-    if link is None or link.expires_at is None or link.expires_at <= now or _is_fresh(link, now):
+    if link is None or link.expires_at is None or link.expires_at <= now or linking.are_rights_known(link, now):
         return False
     linking.request_rights(link)
     client = connections.client_for(connection, hurried=True)
@@ -162,11 +162,6 @@ def recheck(user: Person, connection: IBConnection, folder: IBFolder | None) -> 
     finally:
         client.close()
     return folder is not None and _keep_one(link, folder, found.get(folder.ib_id, ()), now, session)
-
-
-def _is_fresh(link: IBLink, now: datetime) -> bool:
-    spell = timedelta(seconds=link.connection.rights_seconds)
-    return link.verified_at is not None and link.verified_at > now - spell
 
 
 def _keep_one(link: IBLink, folder: IBFolder, actions: tuple[str, ...], at: datetime, session: Session) -> bool:

@@ -1,5 +1,6 @@
 """People link their own account by signing in to IntelligenceBank; only the session is kept, sealed."""
 
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -92,6 +93,24 @@ def end_session(link: IBLink, reason: str) -> None:
     link.session, link.expires_at, link.error = b"", now, reason[:500]
     link.save(update_fields=["session", "expires_at", "error"])
     link.entitlements.filter(expires_at__gt=now).update(expires_at=now)
+
+
+def are_rights_known(link: IBLink, now: datetime) -> bool:
+    spell = timedelta(seconds=link.connection.rights_seconds)
+    return link.verified_at is not None and link.verified_at > now - spell
+
+
+def why_nothing_shows(user: Person, connection: IBConnection) -> str:
+    """Empty while this person's rights are known: then what they see is what there is."""
+    link, now = link_of(user, connection), timezone.now()
+    if link is None or link.expires_at is None or link.expires_at <= now:
+        ended = link.error if link else ""
+        return ended or "Your account at IntelligenceBank is not linked. Link it to see here what it lets you see there."
+    if are_rights_known(link, now):
+        return ""
+    if link.verified_at is None and not link.error:
+        return "Your rights are being read. Look again in a moment."
+    return f"Your rights could not be read. {link.error} Until they are known nothing shows; it is tried again by itself."
 
 
 def unlink(user: Person, client_id: str) -> None:

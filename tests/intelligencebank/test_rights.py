@@ -132,6 +132,24 @@ def test_a_right_that_ends_is_gone_everywhere(
     assert [way for way, reader in readers.items() if reader(alice)] == []
 
 
+def test_a_root_that_is_empty_because_rights_are_unknown_says_so(
+    fake: FakeIB, alices_link: IBLink, alice: User, bob: User
+) -> None:
+    def root(user: User) -> Any:
+        return read(as_reader(user), "ib://BnK4JV/folders/root").contents
+
+    known = root(alice)
+    assert known["total"] and known["freshness"] == "fresh" and "note" not in known
+    assert "not linked" in root(bob)["note"]
+    fake.faults = [Fault("503", "folders", times=99)]
+    expire_rights(alices_link)
+    entitlements.read_rights(alices_link)
+    away = root(alice)
+    assert (away["total"], away["freshness"]) == (0, "partial") and "could not be read" in away["note"]
+    linking.end_session(alices_link, "The session in IntelligenceBank has ended; sign in again.")
+    assert "sign in again" in root(alice)["note"]
+
+
 def _going_on(user: User, folder: str) -> dict[str, Reader]:
     """With what one was given while entitled: a cursor, and a place among those who watch."""
     uri = f"ib://BnK4JV/folders/{folder}/resources"
