@@ -105,12 +105,16 @@ def why_nothing_shows(user: Person, connection: IBConnection) -> str:
     link, now = link_of(user, connection), timezone.now()
     if link is None or link.expires_at is None or link.expires_at <= now:
         ended = link.error if link else ""
-        return ended or "Your account at IntelligenceBank is not linked. Link it to see here what it lets you see there."
+        return (
+            ended or "Your account at IntelligenceBank is not linked. Link it to see here what it lets you see there."
+        )
     if are_rights_known(link, now):
         return ""
     if link.verified_at is None and not link.error:
         return "Your rights are being read. Look again in a moment."
-    return f"Your rights could not be read. {link.error} Until they are known nothing shows; it is tried again by itself."
+    return (
+        f"Your rights could not be read. {link.error} Until they are known nothing shows; it is tried again by itself."
+    )
 
 
 def unlink(user: Person, client_id: str) -> None:
