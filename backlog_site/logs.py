@@ -20,7 +20,8 @@ _SHARED: list[structlog.typing.Processor] = [
 def structured_logs(*, is_for_eyes: bool, level: str) -> dict[str, Any]:
     """The LOGGING setting. Without a level each part has its own."""
     structlog.configure(
-        processors=[*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        # First of all, so that what nobody wants costs nothing.
+        processors=[structlog.stdlib.filter_by_level, *_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
@@ -63,7 +64,6 @@ def _formatter(is_for_eyes: bool) -> dict[str, Any]:
 
 
 def _is_worth_a_line(record: logging.LogRecord) -> bool:
-    """One line per request, when it is finished; none for the probes that come every few seconds."""
+    """None for the probes that come every few seconds."""
     event = record.msg if isinstance(record.msg, dict) else {}
-    probe = event.get("request") in {"GET /healthz", "GET /readyz"}
-    return not probe and event.get("event") != "request_started"
+    return event.get("request") not in {"GET /healthz", "GET /readyz"}

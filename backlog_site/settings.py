@@ -1,5 +1,6 @@
 """All settings. Every environment variable of the project is read here, through env.py, and nowhere else."""
 
+import logging
 import secrets
 import sys
 from pathlib import Path
@@ -348,6 +349,8 @@ CELERY_BEAT_SCHEDULE = {
 
 LOG_FORMAT = env.text("BACKLOG_LOG_FORMAT", "console" if sys.stderr.isatty() else "json")
 LOGGING = structured_logs(is_for_eyes=LOG_FORMAT == "console", level=env.text("BACKLOG_LOG_LEVEL", "").upper())
+# One line per request is enough: the one that says how it ended.
+DJANGO_STRUCTLOG_STATUS_START_LOG_LEVEL = logging.DEBUG
 
 UNFOLD = {
     "SITE_TITLE": "Backlog",

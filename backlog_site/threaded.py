@@ -1,8 +1,15 @@
 """Django under ASGI with one change of threads for a request; the reasons are in docs/decisions/0012-serving-layout.md."""
 
-from django.core.handlers.asgi import ASGIHandler
-from django.http import HttpRequest
+import asyncio
+from contextlib import closing
+from typing import IO, Any
+
+from django.core import signals
+from django.core.exceptions import RequestAborted
+from django.core.handlers.asgi import ASGIHandler, get_script_prefix
+from django.http import FileResponse
 from django.http.response import HttpResponseBase
+from django.urls import set_script_prefix
 
 from backlog_site.mcp.threads import DatabaseThreads
 
@@ -11,10 +18,46 @@ _threads = DatabaseThreads(40, "site-database")
 
 
 class ThreadedSite(ASGIHandler):
-    """Django's own changes threads for each middleware, and opens a database connection for each request."""
+    """Django's own changes threads for each middleware and each signal, and opens a database connection for each request."""
 
     def load_middleware(self, is_async: bool = False) -> None:
         super().load_middleware(is_async=False)
 
-    async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
-        return await _threads.run(self.get_response, request)
+    async def handle(self, scope: Any, receive: Any, send: Any) -> None:
+        try:
+            body = await self.read_body(receive)
+        except RequestAborted:
+            return
+        with closing(body):
+            response = await _threads.run(self._answer, scope, body)
+            if response.streaming:
+                await self._stream(response, receive, send)
+            else:
+                await self.send_response(response, send)
+
+    def _answer(self, scope: Any, body: IO[bytes]) -> Any:
+        set_script_prefix(get_script_prefix(scope))
+        signals.request_started.send(sender=type(self), scope=scope)
+        request, refusal = self.create_request(scope, body)
+        response: Any = self.get_response(request) if request else refusal
+        response._handler_class = type(self)
+        if not response.streaming:
+            # Its content stays; what belongs to the request ends here, in the thread that has it.
+            response.close()
+        elif isinstance(response, FileResponse):
+            response.block_size = self.chunk_size
+        return response
+
+    async def _stream(self, response: HttpResponseBase, receive: Any, send: Any) -> None:
+        """Until it ends or nobody listens any more."""
+        sending = asyncio.create_task(self.send_response(response, send))
+        listening = asyncio.create_task(self.listen_for_disconnect(receive))
+        try:
+            await asyncio.wait({sending, listening}, return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                sending.result()
+        finally:
+            sending.cancel()
+            listening.cancel()
+            await asyncio.gather(sending, listening, return_exceptions=True)
+            await _threads.run(response.close)

@@ -1,11 +1,15 @@
 """Roles and actors: who somebody is in the backlog, and in whose name a write happens."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.auth.models import AnonymousUser, Group, User
+from django.db.models import IntegerField, QuerySet
 from django.utils import timezone
+
+from resources_app.prepared import Given, prepared
 
 Role = Literal["viewer", "contributor", "admin"]
 ROLES: tuple[Role, ...] = ("viewer", "contributor", "admin")
@@ -20,9 +24,18 @@ def groups_of(user: Person) -> dict[str, int]:
     """Ids by name. Asked several times per request, fetched once per user object."""
     groups: dict[str, int] | None = getattr(user, "_backlog_groups", None)
     if groups is None:
-        groups = dict(user.groups.values_list("name", "pk")) if user.is_active and user.pk else {}
+        groups = dict(prepared("groups", _groups).run(user=user.pk)) if user.is_active and user.pk else {}
         user._backlog_groups = groups  # type: ignore[union-attr]  # cached on the object on purpose
     return groups
+
+
+def _groups() -> QuerySet[Group, tuple[str, int]]:
+    return Group.objects.filter(user=Given("user", IntegerField())).values_list("name", "pk")
+
+
+def sight_of(user: Person) -> Hashable:
+    """All that decides which tasks, epics and files somebody sees: who has the same sees the same."""
+    return is_admin(user), frozenset(groups_of(user).values())
 
 
 def is_admin(user: Person) -> bool:

@@ -11,10 +11,12 @@ from typing import Any
 from django.db.models import Count, F, QuerySet
 
 from resources_app import tallies
+from resources_app.access import Person, may_read, sight_of
 from resources_app.conditions import FILTERS, Condition, filter_rows, parse_filter
 from resources_app.errors import ValidationFailed
 from resources_app.models import Epic, Task
 from resources_app.models.backlog import Item
+from resources_app.prepared import prepared
 from resources_app.vocabulary import Priority, Status
 
 MAX_LIMIT = 200
@@ -38,6 +40,7 @@ _AGGREGATE = ("aggregate", "group_by")
 
 Pairs = Sequence[tuple[str, str]]
 Rows = QuerySet[Any]
+Model = type[Task] | type[Epic]
 
 
 @dataclass(frozen=True)
@@ -102,42 +105,66 @@ def select(rows: Rows, query: CollectionQuery) -> Rows:
     return rows
 
 
-def fetch_page(rows: Rows, query: CollectionQuery, *, limited: Rows | None = None) -> Page:
-    """`limited`: given when the rows are all live ones that somebody may see; those of them that not everybody sees.
+def fetch_page(rows: Rows, query: CollectionQuery) -> Page:
+    return _as_page(list(_paged(rows, query)), query, select(rows, query).count())
 
-    Then the number of the others is known without counting.
-    """
-    matching = select(rows, query)
-    ordered = _order(matching, query)
+
+def fetch_live(model: Model, user: Person, query: CollectionQuery) -> Page:
+    """Of all live ones that somebody may see. How many those are is known without counting, most of the time."""
+
+    def rows() -> Rows:
+        return model.objects.live().visible_to(user)
+
+    if not _is_tallied(query) or not may_read(user):
+        return fetch_page(rows(), query)
+    total = tallies.count(model, user, query.conditions)
+    if query.cursor:
+        return _as_page(list(_paged(rows(), query)), query, total)
+    key = ("page", model, sight_of(user), query)
+    return _as_page(prepared(key, lambda: _paged(rows(), query)).run(), query, total)
+
+
+def _paged(rows: Rows, query: CollectionQuery) -> Rows:
+    """One more than the page has, to see whether there are more."""
+    ordered = _order(select(rows, query), query)
     if query.cursor:
         ordered = _after(ordered, query)
-    found = list(ordered.select_related("assignee")[query.offset : query.offset + query.limit + 1])
+    return ordered.select_related("assignee")[query.offset : query.offset + query.limit + 1]
+
+
+def _as_page(found: list[Any], query: CollectionQuery, total: int) -> Page:
     page = found[: query.limit]
-    more = len(found) > query.limit
-    tallied = limited if _is_tallied(query) else None
-    total = matching.count() if tallied is None else tallies.count(tallied, query.conditions)
-    return Page(page, total, _cursor_after(page[-1], query) if more else None)
+    return Page(page, total, _cursor_after(page[-1], query) if len(found) > query.limit else None)
 
 
 def _is_tallied(query: CollectionQuery) -> bool:
     return not query.ready and not query.search and all(one.name in tallies.NAMES for one in query.conditions)
 
 
-def count_groups(rows: Rows, query: CollectionQuery, *, limited: Rows | None = None) -> dict[str, int]:
+def count_groups(rows: Rows, query: CollectionQuery) -> dict[str, int]:
     """`aggregate=count`, by a field or in all; every status and priority is named, also with zero."""
-    tallied = limited if _is_tallied(query) else None
     if not query.group_by:
-        return {"count": select(rows, query).count() if tallied is None else tallies.count(tallied, query.conditions)}
-    if query.group_by in tallies.NAMES:
-        by_value = (
-            _counted(rows, query) if tallied is None else tallies.count_by(query.group_by, tallied, query.conditions)
-        )
-        names: Any = Status if query.group_by == "status" else Priority
-        return {choice.label: by_value.get(choice.value, 0) for choice in names}
+        return {"count": select(rows, query).count()}
     counted = _counted(rows, query)
+    if query.group_by in tallies.NAMES:
+        return _named(query.group_by, counted)
     if query.group_by == "epic_id":
         return {Epic.make_ref(number) if number else "": count for number, count in counted.items()}
     return {name or "": count for name, count in counted.items() if name or query.group_by != "label"}
+
+
+def count_live(model: Model, user: Person, query: CollectionQuery) -> dict[str, int]:
+    """The same of all live ones that somebody may see; without counting rows where it is known."""
+    if not _is_tallied(query) or query.group_by not in {"", *tallies.NAMES}:
+        return count_groups(model.objects.live().visible_to(user), query)
+    if not query.group_by:
+        return {"count": tallies.count(model, user, query.conditions)}
+    return _named(query.group_by, tallies.count_by(query.group_by, model, user, query.conditions))
+
+
+def _named(column: str, counted: dict[int, int]) -> dict[str, int]:
+    choices: Any = Status if column == "status" else Priority
+    return {choice.label: counted.get(choice.value, 0) for choice in choices}
 
 
 def _counted(rows: Rows, query: CollectionQuery) -> dict[Any, int]:

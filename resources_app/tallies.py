@@ -4,24 +4,27 @@ A write adds rows of plus and minus one: writers never wait for each other. A jo
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import Count, Sum
 
 from resources_app import jobs
+from resources_app.access import Person, may_read, sight_of
 from resources_app.conditions import Condition, filter_rows
 from resources_app.jobs import RunningJob, job
 from resources_app.models import Epic, Tally, Task
 from resources_app.models.backlog import Item
 from resources_app.models.base import Versioned
+from resources_app.prepared import prepared
 
 NAMES = frozenset({"status", "priority"})
 COMPACTED_EVERY = 500
 CHUNK = 5_000
 
 Place = tuple[str, int, int]
+Model = type[Task] | type[Epic]
+Conditions = tuple[Condition, ...]
 
 
 def place_of(thing: Versioned) -> Place | None:
@@ -40,22 +43,30 @@ def move(before: Place | None, after: Place | None) -> None:
         jobs.enqueue("compact_tallies", {}, key="compact_tallies")
 
 
-def count(limited: QuerySet[Any], conditions: Sequence[Condition]) -> int:
-    """The live tasks or epics that somebody may see, under conditions on NAMES alone.
-
-    `limited` are those of them that not everybody sees: only these are counted as rows.
-    """
-    return sum(count_by("status", limited, conditions).values())
+def count(model: Model, user: Person, conditions: Conditions) -> int:
+    """The live tasks or epics that somebody may see, under conditions on NAMES alone."""
+    return sum(count_by("status", model, user, conditions).values())
 
 
-def count_by(column: str, limited: QuerySet[Any], conditions: Sequence[Condition]) -> dict[int, int]:
-    if limited.query.is_empty():
+def count_by(column: str, model: Model, user: Person, conditions: Conditions) -> dict[int, int]:
+    if not may_read(user):
         return {}
-    tallied = filter_rows(Tally.objects.filter(kind=limited.model.KIND), conditions)
-    counts = Counter(dict(tallied.values_list(column).annotate(sum=Sum("step")).order_by(column)))
-    rows = filter_rows(limited, conditions)
-    counts.update(dict(rows.values_list(column).annotate(count=Count("pk")).order_by(column)))
+    key = (column, model, conditions)
+    counts = Counter(dict(prepared(("tallied", key), lambda: _tallied(column, model, conditions)).run()))
+    limited = prepared(("limited", sight_of(user), key), lambda: _limited(column, model, user, conditions))
+    counts.update(dict(limited.run()))
     return counts
+
+
+def _tallied(column: str, model: Model, conditions: Conditions) -> Any:
+    rows = filter_rows(Tally.objects.filter(kind=model.KIND), conditions)
+    return rows.values_list(column).annotate(sum=Sum("step")).order_by(column)
+
+
+def _limited(column: str, model: Model, user: Person, conditions: Conditions) -> Any:
+    """What not everybody sees is counted as rows."""
+    rows = filter_rows(model.objects.live().limited_to_groups_of(user), conditions)
+    return rows.values_list(column).annotate(count=Count("pk")).order_by(column)
 
 
 @job("compact_tallies")

@@ -11,13 +11,14 @@ from typing import Any, cast
 import structlog
 from django.contrib.auth.models import User
 from django.db import IntegrityError, OperationalError, connection, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import CharField, DateTimeField, Q, QuerySet
 from django.utils import timezone
 
 from resources_app.access import Person, Scope, is_admin, may_read, may_write
 from resources_app.errors import NotFound, PermissionDenied, ValidationFailed
 from resources_app.fields import clean_text
 from resources_app.models import ApiToken
+from resources_app.prepared import Given, prepared
 
 MAX_NAME = 100
 MAX_DAYS = 3650
@@ -52,15 +53,21 @@ def authenticate(token: str) -> ApiToken | None:
     """The token behind the secret, with its user, unless it is unknown, revoked, expired or its user is inactive."""
     if not _SHAPE.fullmatch(token):
         return None
-    found = usable().select_related("user").filter(digest=_digest(token)).first()
-    if found:
-        _note_use(found, timezone.now())
-    return found
+    found = prepared("token", _by_digest).run(digest=_digest(token), now=timezone.now())
+    if not found:
+        return None
+    _note_use(found[0], timezone.now())
+    return found[0]
 
 
-def usable() -> QuerySet[ApiToken]:
+def _by_digest() -> QuerySet[ApiToken]:
+    now = Given("now", DateTimeField())
+    return usable(now).select_related("user").filter(digest=Given("digest", CharField()))
+
+
+def usable(now: datetime | Given | None = None) -> QuerySet[ApiToken]:
     """Neither revoked nor expired, and of an active user."""
-    in_time = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
+    in_time = Q(expires_at__isnull=True) | Q(expires_at__gt=now or timezone.now())
     return ApiToken.objects.filter(in_time, revoked_at__isnull=True, user__is_active=True)
 
 
@@ -91,8 +98,7 @@ def scopes_within_role(user: Person) -> list[Scope]:
 
 def tokens_of(user: User) -> list[ApiToken]:
     """Those that can still be used, the newest first."""
-    usable = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
-    return list(ApiToken.objects.filter(usable, user=user, revoked_at__isnull=True).order_by("-created_at", "-pk"))
+    return list(usable().filter(user=user).order_by("-created_at", "-pk"))
 
 
 def revoke_own(user: User, number: int) -> ApiToken:

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
+from django.db.models import BigIntegerField, ExpressionWrapper, F
+
 from resources_app.contents import is_markdown
 from resources_app.intelligencebank.addresses import parent_uri
 from resources_app.models import Comment, Epic, IBFolder, IBResource, Resource, Task
 from resources_app.models.backlog import Item
 from resources_app.models.base import Versioned
+from resources_app.prepared import run_for
 from search_app.backends.base import Text, pad
 from search_app.marks import marks_of
 from search_app.models import Document
@@ -113,13 +116,19 @@ class Comments(NamedTuple):
     version: int = 0
 
 
-def comments_on(kind: str, numbers: Sequence[int]) -> dict[int, Comments]:
+def comments_on(kind: str, numbers: list[int]) -> dict[int, Comments]:
     if not SOURCES[kind].has_comments:
         return {}
     column = f"{kind}_id"
-    rows = Comment.objects.live().filter(**{f"{column}__in": numbers}).order_by("created_at", "pk")
+
+    def rows(given: list[Any]) -> Any:
+        # As a plain number: a relation takes no values that come later.
+        about = ExpressionWrapper(F(column), BigIntegerField())
+        rows = Comment.objects.live().alias(about=about).filter(about__in=given).order_by("created_at", "pk")
+        return rows.values_list(column, "body", "version")
+
     found: dict[int, Comments] = {}
-    for number, body, version in rows.values_list(column, "body", "version"):
+    for number, body, version in run_for(numbers, ("comments", kind), rows):
         known = found.get(number, Comments())
         found[number] = Comments((*known.bodies, body), known.version + version)
     return found

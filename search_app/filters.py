@@ -1,7 +1,7 @@
 """Which documents a search may find at all: what the caller sees and asked for, as one queryset that joins the query."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,10 +10,11 @@ from django.db import connection
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import StrIndex
 
-from resources_app.access import Person, groups_of, is_admin, may_read
+from resources_app.access import Person, is_admin, may_read, sight_of
 from resources_app.errors import ValidationFailed
 from resources_app.fields import parse_ref
 from resources_app.models import IBLink
+from resources_app.prepared import Memory
 from resources_app.vocabulary import IB_KINDS, Status
 from search_app.backends.base import Allowed
 from search_app.documents import SEPARATOR, SOURCES
@@ -22,7 +23,6 @@ from search_app.models import Document
 
 TYPES = ("task", "epic", "resource", "ib_folder", "ib_resource")
 MAX_VALUES = 50
-MAX_REMEMBERED = 500
 NOBODY = -1
 Words = str | Sequence[str] | None
 
@@ -45,7 +45,7 @@ class Filters:
 
 
 # Making SQL takes longer than running it; it depends on nothing but its key.
-_made: dict[tuple[object, ...], Any] = {}
+_made: Memory[Any] = Memory(500)
 
 
 def parse_filters(types: Words, status: Words, parent_id: Any, assignee: Any, label: Words) -> Filters:
@@ -73,13 +73,13 @@ def interpret(text: str, filters: Filters) -> tuple[str, Filters]:
     return match["rest"] or "", replace(filters, types=(kind,))
 
 
-def allowed_documents(user: Person, slot: str, filters: Filters) -> Allowed | None:
-    """None when nothing can be found: whoever may not read learns nothing, not even how long looking took."""
+def allowed_documents(user: Person, slot: str, filters: Filters, limited: Sequence[str]) -> Allowed | None:
+    """`limited` is what `limited_kinds` gives. None when nothing can be found: whoever may not read learns nothing, not even
+    how long looking took."""
     if not may_read(user):
         return None
-    limited = _limited_kinds(user)
-    key = (slot, filters, user.pk, is_admin(user), frozenset(groups_of(user).values()), limited)
-    made: Allowed = _remembered(key, lambda: _allowed(_documents(user, slot, filters, limited), filters, bool(limited)))
+    key = (slot, filters, user.pk, sight_of(user), limited)
+    made: Allowed = _made.get(key, lambda: _allowed(_documents(user, slot, filters, limited), filters, bool(limited)))
     return made
 
 
@@ -93,12 +93,14 @@ def _allowed(rows: QuerySet[Document], filters: Filters, with_limited: bool) -> 
     )
 
 
-def _limited_kinds(user: Person) -> tuple[str, ...]:
+def limited_kinds(user: Person) -> tuple[str, ...]:
     """Of which the caller sees something that not everybody sees. Most see nothing: then no document is asked about it."""
+    if not may_read(user):
+        return ()
     if is_admin(user):
         return tuple(SOURCES)
-    key = (user.pk, frozenset(groups_of(user).values()))
-    sql, params = _remembered(key, lambda: _as_sql(User.objects.filter(pk=user.pk or 0).values_list(*_sights(user))))
+    key = (user.pk, sight_of(user))
+    sql, params = _made.get(key, lambda: _as_sql(User.objects.filter(pk=user.pk or 0).values_list(*_sights(user))))
     with connection.cursor() as cursor:
         cursor.execute(sql, params)
         found = cursor.fetchone() or ()
@@ -114,21 +116,13 @@ def _sights(user: Person) -> list[Exists]:
     ]
 
 
-def _remembered(key: tuple[object, ...], make: Callable[[], Any]) -> Any:
-    if key not in _made:
-        if len(_made) >= MAX_REMEMBERED:
-            _made.clear()
-        _made[key] = make()
-    return _made[key]
-
-
 def _as_sql(rows: QuerySet[Any, Any]) -> tuple[str, tuple[Any, ...]]:
     sql, params = rows.query.sql_with_params()
     return sql, tuple(params)
 
 
 def documents(user: Person, slot: str, filters: Filters) -> QuerySet[Document]:
-    return _documents(user, slot, filters, _limited_kinds(user))
+    return _documents(user, slot, filters, limited_kinds(user))
 
 
 def _documents(user: Person, slot: str, filters: Filters, limited: Sequence[str]) -> QuerySet[Document]:

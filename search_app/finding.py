@@ -9,7 +9,7 @@ from search_app import meaning
 from search_app.backends import backend
 from search_app.backends.base import Allowed, Candidate, Expression
 from search_app.documents import title_key
-from search_app.filters import Filters, allowed_documents, documents
+from search_app.filters import Filters, allowed_documents, documents, limited_kinds
 from search_app.gathering import gather
 from search_app.ranking import Ranked, rank
 from search_app.statistics import Statistics, statistics
@@ -33,14 +33,15 @@ class Found:
 
 
 def find(user: Person, slot: str, text: str, filters: Filters, sort: str, offset: int, limit: int) -> Found:
-    allowed = allowed_documents(user, slot, filters)
+    limited = limited_kinds(user)
+    allowed = allowed_documents(user, slot, filters, limited)
     if allowed is None:
         return Found([], 0)
     # Before the terms: it forgets what is too old.
     overall = statistics(slot)
 
     def visible() -> Allowed:
-        return (allowed_documents(user, slot, Filters()) if filters != Filters() else None) or allowed
+        return (allowed_documents(user, slot, Filters(), limited) if filters != Filters() else None) or allowed
 
     terms = find_terms(slot, text, visible)
     if not terms:

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from django.db.models import BigIntegerField, CharField, QuerySet
+
+from resources_app.prepared import Given, prepared
 from search_app.backends import backend
 from search_app.backends.base import Allowed, Candidate, Clause, Expression
 from search_app.models import Document
@@ -39,11 +42,15 @@ def is_a_title(slot: str, allowed: Allowed, title_key: int) -> bool:
 
 def _named(slot: str, title_key: int, things: Sequence[tuple[str, int]]) -> list[int]:
     """Documents that are exactly what was typed; they match, for they have every word of it."""
-    rows = Document.objects.filter(slot=slot)
-    ids = list(rows.filter(title_key=title_key).values_list("pk", flat=True)[:WINDOW])
+    ids = prepared("titled", _titled).run(slot=slot, title_key=title_key)
     for kind, number in things:
-        ids += rows.filter(kind=kind, object_id=number).values_list("pk", flat=True)
+        ids += Document.objects.filter(slot=slot, kind=kind, object_id=number).values_list("pk", flat=True)
     return ids
+
+
+def _titled() -> QuerySet[Document, int]:
+    slot, key = Given("slot", CharField()), Given("title_key", BigIntegerField())
+    return Document.objects.filter(slot=slot, title_key=key).values_list("pk", flat=True)[:WINDOW]
 
 
 def _likeliest_first(terms: Sequence[Term]) -> Iterator[Expression]:

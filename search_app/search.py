@@ -11,15 +11,16 @@ from typing import Any
 
 from django.db.models import Model, QuerySet
 
-from resources_app.access import Person
+from resources_app.access import Person, sight_of
 from resources_app.bundles import FRAME, NOTE, fitting, room_for, weight
 from resources_app.documents import uri_of
 from resources_app.errors import ValidationFailed
+from resources_app.prepared import run_for
 from resources_app.vocabulary import Status
 from search_app.backends import backend
 from search_app.backends.base import Expression
 from search_app.documents import SOURCES, comments_on, fields_of, title_key, title_of
-from search_app.filters import Filters, Words, allowed_documents, interpret, parse_filters
+from search_app.filters import Filters, Words, allowed_documents, interpret, limited_kinds, parse_filters
 from search_app.finding import Found, find, newest
 from search_app.gathering import is_a_title
 from search_app.models import Document
@@ -106,13 +107,17 @@ class _Rendering:
         comments: dict[tuple[str, int], Sequence[str]] = {}
         for kind in {kind for kind, _ in self.places.values()}:
             numbers = [number for of_kind, number in self.places.values() if of_kind == kind]
-            rows = SOURCES[kind].model.objects.visible_to(self.user).filter(pk__in=numbers)
-            things |= {(kind, thing.pk): thing for thing in rows}
+            things |= {(kind, thing.pk): thing for thing in self._visible(kind, numbers)}
             comments |= {(kind, number): said.bodies for number, said in comments_on(kind, numbers).items()}
         shown = [(number, self.places.get(number, ("", 0))) for number in self.found.page]
         return [
             self._result(number, things[place], comments.get(place, ())) for number, place in shown if place in things
         ]
+
+    def _visible(self, kind: str, numbers: list[int]) -> list[Any]:
+        rows = SOURCES[kind].model.objects
+        key = ("found", kind, self.user.pk, sight_of(self.user))
+        return run_for(numbers, key, lambda given: rows.visible_to(self.user).filter(pk__in=given))
 
     def _places(self) -> dict[int, tuple[str, int]]:
         ranked = self.found.ranked
@@ -163,7 +168,7 @@ def _interpreted(user: Person, slot: str, text: str, filters: Filters) -> tuple[
     wanted, narrowed = interpret(text, filters)
     if wanted == text:
         return text, filters
-    allowed = allowed_documents(user, slot, filters)
+    allowed = allowed_documents(user, slot, filters, limited_kinds(user))
     if allowed is None or is_a_title(slot, allowed, title_key(text)):
         return text, filters
     return wanted, narrowed

@@ -115,10 +115,11 @@ def _correct(slot: str, term: Term, visible: Callable[[], Allowed]) -> Term | No
 
 
 def _count_known(seen: Sequence[Candidate], tokens: dict[str, str]) -> Counter[str]:
+    """In how many each occurs. Few are known, so that looking for them is quicker than taking the texts apart."""
+    padded = [(f" {token} ", word) for token, word in tokens.items()]
     counted: Counter[str] = Counter()
-    for candidate in seen:
-        present = {*candidate.title.split(), *candidate.body.split()}
-        counted.update(tokens[token] for token in present & tokens.keys())
+    for one in seen:
+        counted.update(word for token, word in padded if token in one.title or token in one.body)
     return counted
 
 

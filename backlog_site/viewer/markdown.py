@@ -20,8 +20,10 @@ from backlog_site.viewer.highlighting import highlight
 from resources_app.checklists import LABEL
 
 OWN_SCHEMES = ("mcp://", "file://", "ib://")
-# What takes longest of this length takes a second or two; longer texts are shown as they were written.
+# What takes longest within both bounds takes a second; texts beyond one of them are shown as they were written.
 MAX_TEXT = 100_000
+MAX_MARKS = 20_000
+COSTLY = "[*_~`<|\n"
 MAX_LINK = 2000
 _ADDRESS = r"(?:mcp|file|ib)://[^\s<>\"'`()\[\]{}|]*[^\s<>\"'`()\[\]{}|.,;:!?*_~]"
 _REF = r"\b(?:TASK|EPIC)-\d{4,}\b"
@@ -52,7 +54,7 @@ _REGIONS = (
 
 def render(text: str, *, may_tick: bool = False) -> SafeString:
     """`may_tick` leaves the check boxes of lists enabled; each carries the line it stands in."""
-    if len(text) > MAX_TEXT:
+    if len(text) > MAX_TEXT or sum(map(text.count, COSTLY)) > MAX_MARKS:
         return mark_safe(f"<pre>{escape(text)}</pre>")  # noqa: S308  escaped
     made = _markdown.render(text, {"may_tick": may_tick})
     clean = nh3.clean(

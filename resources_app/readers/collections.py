@@ -10,8 +10,12 @@ from resources_app.models.base import Versioned
 from resources_app.queries import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
+    Model,
+    Page,
     Rows,
     count_groups,
+    count_live,
+    fetch_live,
     fetch_page,
     one_of,
     parse_query,
@@ -30,9 +34,9 @@ def read_epics(request: ReadRequest) -> Reading:
     return _read_all(request, Epic)
 
 
-def _read_all(request: ReadRequest, model: type[Task] | type[Epic]) -> Reading:
-    live, user = model.objects.live(), request.actor.user
-    contents = query_items(model, live.visible_to(user), request.uri.query, limited=live.limited_to_groups_of(user))
+def _read_all(request: ReadRequest, model: Model) -> Reading:
+    query, user = parse_query(model, request.uri.query), request.actor.user
+    contents = count_live(model, user, query) if query.aggregate else _page_json(fetch_live(model, user, query))
     return computed(request, contents, subscribable=True)
 
 
@@ -46,19 +50,18 @@ def read_archive(request: ReadRequest) -> Reading:
     """Archived tasks; `type=epic` shows the epics."""
     pairs = [(name, value) for name, value in request.uri.query if name != "type"]
     kind = one_of("type", request.parameter("type", "task"), ("task", "epic"))
-    model: type[Task] | type[Epic] = Epic if kind == "epic" else Task
+    model: Model = Epic if kind == "epic" else Task
     rows = model.objects.visible_to(request.actor.user).archived()
     return computed(request, query_items(model, rows, pairs), subscribable=True)
 
 
-def query_items(
-    model: type[Task] | type[Epic], rows: Rows, pairs: Any, *, limited: Rows | None = None
-) -> dict[str, Any]:
+def query_items(model: Model, rows: Rows, pairs: Any) -> dict[str, Any]:
     """A page of items, or the counts of an aggregate."""
     query = parse_query(model, pairs)
-    if query.aggregate:
-        return dict(count_groups(rows, query, limited=limited))
-    page = fetch_page(rows, query, limited=limited)
+    return dict(count_groups(rows, query)) if query.aggregate else _page_json(fetch_page(rows, query))
+
+
+def _page_json(page: Page) -> dict[str, Any]:
     return {"results": [item_json(row) for row in page.rows], "total": page.total, "next_cursor": page.next_cursor}
 
 

@@ -1,6 +1,7 @@
 """What agents and people write becomes harmless HTML; our own addresses become links that open here."""
 
 import pytest
+from django.utils.html import escape
 
 from backlog_site.viewer.markdown import destination, render
 from backlog_site.viewer.spotlight import marked
@@ -91,3 +92,12 @@ def test_a_reference_that_leads_nowhere_safe_is_no_link(url: str) -> None:
 
 def test_what_matched_is_marked_and_the_rest_escaped() -> None:
     assert marked("<b>Folder</b> folders", "folder") == ("&lt;b&gt;<mark>Folder</mark>&lt;/b&gt; <mark>folders</mark>")
+
+
+@pytest.mark.parametrize("text", ["<b>a</b> " * 11_112, "![" * 20_001, "- a\n" * 20_001])
+def test_a_text_that_would_take_long_is_shown_as_it_was_written(text: str) -> None:
+    assert render(text) == f"<pre>{escape(text)}</pre>"
+
+
+def test_a_long_text_with_as_many_marks_as_people_write_is_rendered() -> None:
+    assert "<strong>bold</strong>" in render("A line of **bold** text with `code`, as people write them.\n\n" * 1_500)

@@ -1,0 +1,95 @@
+"""Queries whose SQL is made once. For the small ones that every request asks, making it takes longer than running it."""
+
+import copy
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Generic, TypeVar
+
+from django.core.exceptions import EmptyResultSet
+from django.db import connections
+from django.db.models import BigIntegerField, Expression, Field, QuerySet
+
+T = TypeVar("T")
+# Few, so that few queries are made.
+_SIZES = (1, 5, 20, 50, 100)
+
+
+class Memory(Generic[T]):
+    """What was made for a key. Bounded, because callers choose among the keys."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._made: dict[Hashable, T] = {}
+
+    def get(self, key: Hashable, make: Callable[[], T]) -> T:
+        made = self._made.get(key)
+        if made is None:
+            if len(self._made) >= self._most:
+                self._made.clear()
+            made = self._made[key] = make()
+        return made
+
+
+class Given(Expression):
+    """A place in a prepared query whose value comes with each run."""
+
+    def __init__(self, name: str, output_field: "Field[Any, Any]") -> None:
+        super().__init__(output_field)
+        self.name = name
+
+    def as_sql(self, compiler: Any, connection: Any) -> Any:
+        return "%s", [self]
+
+    def value(self, given: Mapping[str, Any], connection: Any) -> Any:
+        return self.output_field.get_db_prep_value(given[self.name], connection)
+
+
+class Prepared(Generic[T]):
+    """A queryset with its SQL. Everything else in it must be the same for whoever shares it."""
+
+    def __init__(self, rows: QuerySet[Any, T]) -> None:
+        self._rows: Any = rows
+        self._compiler = rows.query.get_compiler(rows.db)
+        try:
+            self._sql, self._params = self._compiler.as_sql()
+        except EmptyResultSet:
+            self._sql, self._params = "", ()
+        # Of the thread that made it.
+        self._compiler.connection = None
+
+    def run(self, **given: Any) -> list[T]:
+        if not self._sql:
+            return []
+        compiler = copy.copy(self._compiler)
+        compiler.connection = connection = connections[self._rows.db]
+        params = [one.value(given, connection) if isinstance(one, Given) else one for one in self._params]
+        compiler.as_sql = lambda *args, **kwargs: (self._sql, params)
+        return list(self._rows._iterable_class(_Run(self._rows, compiler)))
+
+
+class _Run:
+    """As much of a queryset as Django's iterables ask of one: they make the objects, with what belongs to them."""
+
+    def __init__(self, rows: Any, compiler: Any) -> None:
+        self.db, self.model, self.query = rows.db, rows.model, self
+        self._known_related_objects: dict[Any, Any] = {}
+        self._compiler = compiler
+
+    def get_compiler(self, using: str) -> Any:
+        return self._compiler
+
+
+_prepared: Memory[Prepared[Any]] = Memory(200)
+
+
+def prepared(key: Hashable, rows: Callable[[], QuerySet[Any, T]]) -> Prepared[T]:
+    return _prepared.get(key, lambda: Prepared(rows()))
+
+
+def run_for(numbers: list[int], key: Hashable, rows: Callable[[list[Any]], QuerySet[Any, T]]) -> list[T]:
+    """For several at once: prepared for a few sizes, the last number fills up what is left."""
+    size = next((size for size in _SIZES if size >= len(numbers)), 0)
+    if not size or not numbers:
+        return list(rows(numbers))
+    names = [f"number_{place}" for place in range(size)]
+    asked = prepared((key, size), lambda: rows([Given(name, BigIntegerField()) for name in names]))
+    return asked.run(**dict(zip(names, numbers + numbers[-1:] * (size - len(numbers)), strict=True)))
