@@ -1,8 +1,10 @@
 """Django under ASGI with one change of threads for a request; the reasons are in docs/decisions/0012-serving-layout.md."""
 
 import asyncio
-from contextlib import closing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from typing import IO, Any
+from weakref import WeakKeyDictionary
 
 from django.core import signals
 from django.core.exceptions import RequestAborted
@@ -15,10 +17,18 @@ from backlog_site.mcp.threads import DatabaseThreads
 
 # More than will wait for a lock at once, so that reads find one.
 _threads = DatabaseThreads(40, "site-database")
+# So many at a time: more would only fight for the interpreter, and some of them lose for long.
+_TURNS = 2
+# Whoever has waited so long is behind somebody who waits himself, for a lock or another server: then out of turn.
+_PATIENCE_SECONDS = 0.1
 
 
 class ThreadedSite(ASGIHandler):
     """Django's own changes threads for each middleware and each signal, and opens a database connection for each request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
     def load_middleware(self, is_async: bool = False) -> None:
         super().load_middleware(is_async=False)
@@ -29,11 +39,26 @@ class ThreadedSite(ASGIHandler):
         except RequestAborted:
             return
         with closing(body):
-            response = await _threads.run(self._answer, scope, body)
+            async with self._turn():
+                response = await _threads.run(self._answer, scope, body)
             if response.streaming:
                 await self._stream(response, receive, send)
             else:
                 await self.send_response(response, send)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        turns = self._turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_TURNS))
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                await turns.acquire()
+        except TimeoutError:
+            yield
+            return
+        try:
+            yield
+        finally:
+            turns.release()
 
     def _answer(self, scope: Any, body: IO[bytes]) -> Any:
         set_script_prefix(get_script_prefix(scope))

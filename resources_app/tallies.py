@@ -51,22 +51,19 @@ def count(model: Model, user: Person, conditions: Conditions) -> int:
 def count_by(column: str, model: Model, user: Person, conditions: Conditions) -> dict[int, int]:
     if not may_read(user):
         return {}
-    key = (column, model, conditions)
-    counts = Counter(dict(prepared(("tallied", key), lambda: _tallied(column, model, conditions)).run()))
-    limited = prepared(("limited", sight_of(user), key), lambda: _limited(column, model, user, conditions))
-    counts.update(dict(limited.run()))
+    key = ("counted", column, model, conditions, sight_of(user))
+    counts: Counter[int] = Counter()
+    for value, count in prepared(key, lambda: _counted(column, model, user, conditions)).run():
+        counts[value] += count
     return counts
 
 
-def _tallied(column: str, model: Model, conditions: Conditions) -> Any:
-    rows = filter_rows(Tally.objects.filter(kind=model.KIND), conditions)
-    return rows.values_list(column).annotate(sum=Sum("step")).order_by(column)
-
-
-def _limited(column: str, model: Model, user: Person, conditions: Conditions) -> Any:
-    """What not everybody sees is counted as rows."""
-    rows = filter_rows(model.objects.live().limited_to_groups_of(user), conditions)
-    return rows.values_list(column).annotate(count=Count("pk")).order_by(column)
+def _counted(column: str, model: Model, user: Person, conditions: Conditions) -> Any:
+    """What everybody sees from the tallies, what not everybody sees as rows: each value may come from either."""
+    tallies = filter_rows(Tally.objects.filter(kind=model.KIND), conditions)
+    limited = filter_rows(model.objects.live().limited_to_groups_of(user), conditions)
+    tallied = tallies.order_by().values_list(column).annotate(count=Sum("step"))
+    return tallied.union(limited.order_by().values_list(column).annotate(count=Count("pk")), all=True)
 
 
 @job("compact_tallies")

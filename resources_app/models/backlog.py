@@ -9,6 +9,7 @@ from django.db.models import F, Q, Value
 from django.db.models.functions import Coalesce
 
 from resources_app.models.base import Restrictable, Versioned
+from resources_app.models.sparse_json import SparseJSONField
 from resources_app.querysets import CommentQuerySet, ItemQuerySet, TaskQuerySet
 from resources_app.vocabulary import Priority, Status
 
@@ -27,17 +28,17 @@ class Item(Versioned, Restrictable):
     description = models.TextField(blank=True, default="")
     status = models.PositiveSmallIntegerField(choices=Status.choices, default=Status.OPEN)
     priority = models.PositiveSmallIntegerField(choices=Priority.choices, default=Priority.NONE)
-    labels = models.JSONField(default=list, blank=True)
+    labels = SparseJSONField(default=list, blank=True)
     assignee = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
     due_date = models.DateField(null=True, blank=True)
     due_order = models.GeneratedField(
         expression=Coalesce("due_date", Value(NO_DUE_DATE)), output_field=models.DateField(), db_persist=True
     )
-    evidence = models.JSONField(default=list, blank=True)
-    blocked_reason = models.JSONField(default=list, blank=True)
-    references = models.JSONField(default=list, blank=True)
+    evidence = SparseJSONField(default=list, blank=True)
+    blocked_reason = SparseJSONField(default=list, blank=True)
+    references = SparseJSONField(default=list, blank=True)
     # Frontmatter keys of imported files that the backlog has no field for; given back on export.
-    extra = models.JSONField(default=dict, blank=True, editable=False)
+    extra = SparseJSONField(default=dict, blank=True, editable=False)
 
     class Meta:
         abstract = True
@@ -85,7 +86,7 @@ class Task(Item):
     PREFIX = "TASK"
 
     epic = models.ForeignKey(Epic, models.PROTECT, null=True, blank=True, related_name="tasks")
-    depends_on = models.JSONField(default=list, blank=True)
+    depends_on = SparseJSONField(default=list, blank=True)
 
     objects = TaskQuerySet.as_manager()
 

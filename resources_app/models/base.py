@@ -5,13 +5,15 @@ from typing import ClassVar
 from django.contrib.auth.models import Group
 from django.db import models
 
+from resources_app.models.sparse_json import SparseJSONField
+
 
 class Versioned(models.Model):
     KIND: ClassVar[str]
 
     version = models.PositiveIntegerField(default=1, editable=False)
     # {field: version of the row when the field last changed}; a field's ETag is made from it.
-    field_versions = models.JSONField(default=dict, editable=False)
+    field_versions = SparseJSONField(default=dict, editable=False)
     # Where the history's last snapshot is and what the deltas since weigh: tells when the next is due.
     snapshot_version = models.PositiveIntegerField(default=1, editable=False)
     delta_weight = models.PositiveIntegerField(default=0, editable=False)
@@ -31,7 +33,7 @@ class Versioned(models.Model):
 class Restrictable(models.Model):
     """Limited to the named groups; no group means the whole team."""
 
-    groups = models.JSONField(default=list, blank=True)
+    groups = SparseJSONField(default=list, blank=True)
     # `groups` as rows, for the visibility query. A deleted group leaves `restricted` set: then only admins see it.
     readers = models.ManyToManyField(Group, blank=True, editable=False)
     restricted = models.BooleanField(default=False, editable=False)
