@@ -83,13 +83,16 @@ def client(alice: User) -> ApiClient:
 @fuzz(0.15)
 @given(uri=address)
 def test_any_address_reads_or_is_refused(client: ApiClient, uri: str) -> None:
-    check(lambda: client._client.get("/api/v1/resource/", {"uri": uri}, headers=client._headers))
+    check(lambda: client._client.get("/api/v1/resource/", {"uri": uri}, headers=client._headers), uri)
 
 
 @fuzz(0.2)
 @given(uri=st.one_of(made, patterned), operation=operation, etag=st.none() | anything)
 def test_any_write_is_done_or_refused(client: ApiClient, uri: str, operation: Any, etag: str | None) -> None:
-    check(lambda: client.post("/api/v1/write/", {"uri": uri, "operation": operation, "etag": etag}))
+    check(
+        lambda: client.post("/api/v1/write/", {"uri": uri, "operation": operation, "etag": etag}),
+        (uri, operation, etag),
+    )
 
 
 @fuzz(0.05)
@@ -99,10 +102,11 @@ def test_any_write_is_done_or_refused(client: ApiClient, uri: str, operation: An
     dry_run=st.booleans(),
 )
 def test_any_batch_is_done_or_refused(client: ApiClient, operations: Any, atomic: bool, dry_run: bool) -> None:
-    check(lambda: client.post("/api/v1/write_batch/", {"operations": operations, "atomic": atomic, "dry_run": dry_run}))
+    batch = {"operations": operations, "atomic": atomic, "dry_run": dry_run}
+    check(lambda: client.post("/api/v1/write_batch/", batch), batch)
 
 
 @fuzz(0.15)
 @given(query=query)
 def test_any_list_query_is_answered_or_refused(client: ApiClient, query: str) -> None:
-    check(lambda: client.get(f"/api/v1/tasks/?{query}"))
+    check(lambda: client.get(f"/api/v1/tasks/?{query}"), query)

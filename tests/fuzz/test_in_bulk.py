@@ -85,7 +85,7 @@ def test_addresses_and_operations_by_the_hundred_thousand(client: ApiClient, ali
             for number in range(PART):
                 case = Case(draw, number)
                 try:
-                    cases.check(lambda case=case: case.ask(views))
+                    cases.check(lambda case=case: case.ask(views), case.sent)
                 except Exception as error:
                     error.add_note(f"FUZZ_SEED={seed}, part {part}, case {number}: {case.sent!r}")
                     raise
