@@ -21,7 +21,7 @@ from bench.kept_vectors import keep_vectors  # noqa: E402
 from resources_app.models import Task  # noqa: E402
 from search_app import embedding, meaning  # noqa: E402
 from search_app.embeddings.snapshot import SNAPSHOT  # noqa: E402
-from search_app.filters import Filters, allowed_documents  # noqa: E402
+from search_app.filters import Filters, allowed_documents, limited_kinds  # noqa: E402
 from search_app.indexing import current_state  # noqa: E402
 from search_app.models import Document  # noqa: E402
 from search_app.rebuilding import reindex  # noqa: E402
@@ -82,7 +82,7 @@ def unified(mode: str) -> Search:
 
 
 def nearest(text: str, names: Names) -> list[str]:
-    allowed = allowed_documents(READER, current_state().live, Filters())
+    allowed = allowed_documents(READER, current_state().live, Filters(), limited_kinds(READER))
     if allowed is None:
         return []
     near = meaning.near_documents(text, allowed, DEPTH)
