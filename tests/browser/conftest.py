@@ -106,6 +106,13 @@ def sign_in(page: Page, url: str, name: str, password: str = PASSWORD) -> None:
     page.wait_for_url(f"{url}/")
 
 
+def expect_copied(page: Page, pattern: str) -> None:
+    """The clipboard is written after the click that asked for it has returned."""
+    page.wait_for_function(
+        "pattern => navigator.clipboard.readText().then(text => RegExp(pattern).test(text))", arg=pattern
+    )
+
+
 Visit = Callable[..., Watched]
 
 

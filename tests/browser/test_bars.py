@@ -52,6 +52,7 @@ def test_a_burst_of_writes_costs_few_requests(filled: Filled, visit: Visit) -> N
         for ref in refs
     ]
     watched.requests.clear()
+    began = time.monotonic()
     headers = {"Authorization": f"Bearer {filled.token}"}
     with httpx.Client(base_url=filled.url, headers=headers, timeout=60, trust_env=False) as http:
         for start in range(0, 200, 50):
@@ -59,13 +60,13 @@ def test_a_burst_of_writes_costs_few_requests(filled: Filled, visit: Visit) -> N
                 http.post("/api/v1/write_batch/", json={"operations": operations[start : start + 50]}).status_code
                 == 200
             )
-    expect(watched.page.locator(".card .chip", has_text="burst").first).to_be_visible()
-    shown = watched.page.locator(".card:has(.chip:text-is('burst'))")
-    there = [ref for ref in refs if watched.page.locator(f"#{ref}").count()]
-    expect(shown).to_have_count(len(there))
+    # Also those below the fold of a long column: what has just changed comes to its top.
+    expect(watched.page.locator(".card:has(.chip:text-is('burst'))")).to_have_count(len(refs))
+    seconds = time.monotonic() - began
     asked = [url for url in watched.requests if "/cards/" in url]
-    print(f"\n200 writes: {len(asked)} fragment requests")
-    assert len(asked) <= 5
+    print(f"\n200 writes: {len(asked)} fragment requests in {seconds:.1f} s")
+    # Five; where writing itself takes long, one each time the board gathers.
+    assert len(asked) <= max(5, 2 + seconds / 0.8)
 
 
 def test_ten_tabs_share_one_connection(filled: Filled, visit: Visit) -> None:

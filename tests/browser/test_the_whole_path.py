@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Filled, Visit
+from tests.browser.conftest import Filled, Visit, expect_copied
 from tests.mcp.clients import call, session
 
 # What the client of the tests calls itself.
@@ -85,7 +85,7 @@ def test_from_an_idea_to_an_agents_answer(filled: Filled, visit: Visit) -> None:
     expect(page.locator("#pane .prose")).to_contain_text("keeps the old path")
     page.keyboard.press("y")
     expect(page.locator(".toast").last).to_contain_text("mcp://backlog/resources/docs/notes.md")
-    assert page.evaluate("() => navigator.clipboard.readText()") == "mcp://backlog/resources/docs/notes.md"
+    expect_copied(page, "^mcp://backlog/resources/docs/notes.md$")
 
     page.locator("#pane .prose a.uri").click()
     expect(page.locator("#pane .codeview")).to_contain_text("def answer")

@@ -2,7 +2,7 @@
 
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Filled, Visit
+from tests.browser.conftest import Filled, Visit, expect_copied
 from tests.browser.filling import LIBRARY
 
 
@@ -87,8 +87,7 @@ def test_assets_of_several_folders_wait_in_a_tray(filled: Filled, visit: Visit) 
     page.locator(".cell a").first.focus()
     page.keyboard.press("x")
     page.click("#tray >> text=Copy URIs")
-    copied = page.evaluate("() => navigator.clipboard.readText()")
-    assert len(copied.splitlines()) == 3
+    expect_copied(page, r"^(ib://\S+\n){2}ib://\S+\n?$")
     page.fill("#tray [name=ref]", "task-0014")
     page.keyboard.press("Enter")
     expect(page.locator("#pane .lines a[data-uri^='ib://']")).to_have_count(3)
@@ -110,7 +109,7 @@ def test_a_task_is_copied_as_what_one_needs(visit: Visit) -> None:
     page = visit("/t/TASK-0005/").page
     page.click(".copies summary")
     page.click("text=Prompt for an agent")
-    assert "Read mcp://backlog/tasks/TASK-0005 first" in page.evaluate("() => navigator.clipboard.readText()")
+    expect_copied(page, "Read mcp://backlog/tasks/TASK-0005 first")
     expect(page.locator(".copies .menu")).to_be_hidden()
 
 
