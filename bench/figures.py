@@ -33,6 +33,7 @@ def of_site(site: Site, share: float) -> dict[str, Any]:
         "mcp_requests_per_s": round(requests_per_s(site, row_named("mcp_get"), THROUGHPUT_S * share), 1),
         "event_p95_ms": round(event_latency(site, at_least_two(EVENTS * share)).p95_ms, 1),
         "reindex_docs_per_cpu_s": site.filled.reindex_docs_per_cpu_s,
+        "index_update_p95_ms": site.filled.index_update_p95_ms,
         "cold_start_s": round(site.server.cold_start_s, 2),
         "cold_start_cpu_s": round(site.server.cold_start_cpu_s, 2),
         "rss_mb": round(site.server.rss_mb(), 1),

@@ -31,6 +31,7 @@ TEMPLATE = "template"
 class Filled:
     token: str
     reindex_docs_per_cpu_s: float
+    index_update_p95_ms: float
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Generic, TypeVar
 
+import psycopg
 from django.core.exceptions import EmptyResultSet
 from django.db import connections
 from django.db.models import BigIntegerField, Expression, Field, QuerySet
@@ -62,8 +63,20 @@ class Prepared(Generic[T]):
         compiler = copy.copy(self._compiler)
         compiler.connection = connection = connections[self._rows.db]
         params = [one.value(given, connection) if isinstance(one, Given) else one for one in self._params]
-        compiler.as_sql = lambda *args, **kwargs: (self._sql, params)
+        with _cursor(connection) as cursor:
+            cursor.execute(self._sql, params)
+            found = cursor.fetchall()
+        compiler.execute_sql = lambda *args, **kwargs: [found]
         return list(self._rows._iterable_class(_Run(self._rows, compiler)))
+
+
+def _cursor(connection: Any) -> Any:
+    """Django's writes the values into the SQL, which PostgreSQL then plans anew each time; this one leaves them apart."""
+    if connection.vendor != "postgresql":
+        return connection.cursor()
+    connection.ensure_connection()
+    with connection.wrap_database_errors:
+        return connection._prepare_cursor(psycopg.Cursor(connection.connection))
 
 
 class _Run:

@@ -8,6 +8,7 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management import get_commands
+from django.db import connection
 
 from backlog_site.api import parsers
 from resources_app import batches, frontmatter, queries, uris
@@ -30,6 +31,17 @@ PAGES = sorted(
 
 def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.django_db
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="what PgBouncer does not pass on is PostgreSQL's")
+def test_a_role_can_be_given_what_each_connection_asks_for() -> None:
+    (statements,) = blocks(ROOT / "docs/scaling.md", "sql")
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE ROLE backlog")
+        cursor.execute(statements)
+    asked = re.findall(r"-c (\w+)=", connection.settings_dict["OPTIONS"]["options"])
+    assert re.findall(r"SET (\w+) =", statements) == asked
 
 
 def test_the_rest_examples_run_one_after_the_other(alice: User) -> None:

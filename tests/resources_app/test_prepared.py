@@ -85,3 +85,16 @@ def test_what_one_thread_prepared_another_runs_on_its_own_connection() -> None:
     with ThreadPoolExecutor(1) as threads:
         assert threads.submit(elsewhere).result() == [found.pk for found in asked.run()] == [task.pk]
     assert module._prepared.get("test of threads", lambda: Prepared(Task.objects.none())) is asked
+
+
+@pytest.mark.django_db
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no statements that it plans ahead")
+def test_what_is_asked_often_is_planned_once() -> None:
+    make_task(title="Often")
+    asked = Prepared(Task.objects.filter(title=Given("title", CharField())).only("pk"))
+    for title in ("Often", "Seldom") * 4:
+        assert len(asked.run(title=title)) == (title == "Often")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement, generic_plans + custom_plans FROM pg_prepared_statements")
+        planned = [runs for statement, runs in cursor.fetchall() if statement == asked._sql.replace("%s", "$1")]
+    assert len(planned) == 1 and planned[0] >= 2
