@@ -152,16 +152,13 @@ def _database() -> dict[str, Any]:
             ),
         }
     else:
-        # There the next statement may meet another connection of the server, without the first one's plans and cursors.
-        behind_bouncer = env.flag("BACKLOG_DB_BOUNCER", False)
-        database["DISABLE_SERVER_SIDE_CURSORS"] = behind_bouncer
+        # There the next statement may meet another connection of the server, without the cursors and plans of the first.
+        database["DISABLE_SERVER_SIDE_CURSORS"] = env.flag("BACKLOG_DB_BOUNCER", False)
         # Under ASGI a connection per thread would exhaust the server; a pool bounds it.
         database["OPTIONS"] = {
             **database.get("OPTIONS", {}),
             # Our longest query takes less than compiling it, or starting processes for it, would.
             "options": f"-c lock_timeout={patience}s -c jit=off -c max_parallel_workers_per_gather=0",
-            # Repeated so often, a statement of resources_app/prepared.py is planned once for its connection.
-            "prepare_threshold": None if behind_bouncer else 5,
             # Whoever waits asks anew. The pool's own trying would pause for longer and longer, for minutes in the end.
             "pool": {
                 **{"min_size": 1, "max_size": env.number("BACKLOG_DB_POOL", 10, minimum=1)},

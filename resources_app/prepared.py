@@ -1,7 +1,9 @@
 """Queries whose SQL is made once. For the small ones that every request asks, making it takes longer than running it."""
 
 import copy
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
 
 import psycopg
@@ -12,6 +14,8 @@ from django.db.models import BigIntegerField, Expression, Field, QuerySet
 T = TypeVar("T")
 # Few, so that few queries are made.
 _SIZES = (1, 5, 20, 50, 100)
+# Run so often on a connection, PostgreSQL plans it for good.
+_PLANNED_AFTER = 5
 
 
 class Memory(Generic[T]):
@@ -70,25 +74,35 @@ class Prepared(Generic[T]):
         return list(self._rows._iterable_class(_Run(self._rows, compiler)))
 
 
-def _cursor(connection: Any) -> Any:
+@contextmanager
+def _cursor(connection: Any) -> Iterator[Any]:
     """Django's writes the values into the SQL, which PostgreSQL then plans anew each time; this one leaves them apart."""
-    if connection.vendor != "postgresql":
-        return connection.cursor()
+    # What cannot keep a cursor, cannot keep a plan: a bouncer is between.
+    if connection.vendor != "postgresql" or connection.settings_dict["DISABLE_SERVER_SIDE_CURSORS"]:
+        with connection.cursor() as cursor:
+            yield cursor
+        return
     connection.ensure_connection()
-    with connection.wrap_database_errors:
-        return connection._prepare_cursor(psycopg.Cursor(connection.connection))
+    server = connection.connection
+    with connection._prepare_cursor(psycopg.Cursor(server)) as cursor:
+        # Only here: it would remember the text of each other statement too, with all the values in it.
+        server.prepare_threshold = _PLANNED_AFTER
+        try:
+            yield cursor
+        finally:
+            server.prepare_threshold = None
 
 
 class _Run:
-    """As much of a queryset as Django's iterables ask of one: they make the objects, with what belongs to them."""
+    """As much of a queryset as Django's iterables ask of one: they make the objects, with what belongs to them.
+
+    Nothing in it refers to itself: the rows are gone with it, and do not wait for the garbage collector.
+    """
 
     def __init__(self, rows: Any, compiler: Any) -> None:
-        self.db, self.model, self.query = rows.db, rows.model, self
+        self.db, self.model = rows.db, rows.model
+        self.query = SimpleNamespace(get_compiler=lambda using: compiler)
         self._known_related_objects: dict[Any, Any] = {}
-        self._compiler = compiler
-
-    def get_compiler(self, using: str) -> Any:
-        return self._compiler
 
 
 _prepared: Memory[Prepared[Any]] = Memory(200)

@@ -53,17 +53,6 @@ def test_an_https_address_switches_on_what_protects_it(tmp_path: Path) -> None:
     assert json.loads(shown.stdout) == [31_536_000, True, True, True, "DENY", False]
 
 
-@pytest.mark.parametrize(("flag", "threshold"), [("0", 5), ("1", None)])
-def test_behind_a_bouncer_nothing_outlives_a_transaction(tmp_path: Path, flag: str, threshold: int | None) -> None:
-    code = (
-        "import json; from django.conf import settings; database = settings.DATABASES['default'];"
-        "print(json.dumps([database['OPTIONS']['prepare_threshold'], database['DISABLE_SERVER_SIDE_CURSORS']]))"
-    )
-    url = "postgres://backlog@127.0.0.1:1/backlog"
-    shown = manage(tmp_path, "shell", "--no-imports", "-c", code, DATABASE_URL=url, BACKLOG_DB_BOUNCER=flag)
-    assert json.loads(shown.stdout) == [threshold, flag == "1"], shown.stderr
-
-
 def test_commands_beside_a_running_demo_trust_its_library(tmp_path: Path) -> None:
     (tmp_path / "demo-library").write_text("http://127.0.0.1:9101 http://127.0.0.1:9102")
     code = "from django.conf import settings; print(*settings.IB_LOCAL_ORIGINS)"

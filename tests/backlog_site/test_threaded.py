@@ -16,6 +16,7 @@ pytestmark = pytest.mark.django_db(transaction=True, serialized_rollback=True)
 
 Messages = list[dict[str, Any]]
 happened: list[tuple[str, str]] = []
+let_go = threading.Event()
 
 
 def _note(what: str) -> None:
@@ -47,7 +48,19 @@ def broken(request: HttpRequest) -> StreamingHttpResponse:
     return StreamingHttpResponse(parts())
 
 
-urlpatterns = [path("plain/", plain), path("endless/", endless), path("broken/", broken)]
+def held(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(b"let go" if let_go.wait(20) else b"forgotten")
+
+
+def letting_go(request: HttpRequest) -> HttpResponse:
+    let_go.set()
+    return HttpResponse(b"let go")
+
+
+urlpatterns = [
+    *(path("plain/", plain), path("endless/", endless), path("broken/", broken)),
+    *(path("held/", held), path("letting-go/", letting_go)),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -68,28 +81,28 @@ def site(settings: Any) -> Iterator[None]:
 
 def ask(where: str, *received: dict[str, Any], leave_after: int = 0) -> Messages:
     """What was sent. Whoever asks leaves after so many messages, or stays."""
+    return asyncio.run(_ask(ThreadedSite(), where, *received, leave_after=leave_after))
+
+
+async def _ask(site: ThreadedSite, where: str, *received: dict[str, Any], leave_after: int = 0) -> Messages:
     sent: Messages = []
+    left = asyncio.Event()
+    waiting = list(received) or [{"type": "http.request", "body": b""}]
 
-    async def run() -> None:
-        left = asyncio.Event()
-        waiting = list(received) or [{"type": "http.request", "body": b""}]
+    async def receive() -> dict[str, Any]:
+        if waiting:
+            return waiting.pop(0)
+        await left.wait()
+        return {"type": "http.disconnect"}
 
-        async def receive() -> dict[str, Any]:
-            if waiting:
-                return waiting.pop(0)
-            await left.wait()
-            return {"type": "http.disconnect"}
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+        if len(sent) == leave_after:
+            left.set()
 
-        async def send(message: dict[str, Any]) -> None:
-            sent.append(message)
-            if len(sent) == leave_after:
-                left.set()
-
-        scope = {"type": "http", "method": "POST", "path": where, "headers": [], "query_string": b"", "root_path": ""}
-        async with asyncio.timeout(30):
-            await ThreadedSite()(scope, receive, send)
-
-    asyncio.run(run())
+    scope = {"type": "http", "method": "POST", "path": where, "headers": [], "query_string": b"", "root_path": ""}
+    async with asyncio.timeout(30):
+        await site(scope, receive, send)
     return sent
 
 
@@ -122,3 +135,12 @@ def test_a_stream_that_breaks_does_not_end_as_if_it_were_whole() -> None:
     with pytest.raises(OSError, match="gone"):
         ask("/broken/")
     assert [what for what, _ in happened] == ["started", "finished"]
+
+
+def test_requests_that_wait_for_something_do_not_hold_up_the_others() -> None:
+    async def all_at_once() -> list[Messages]:
+        site = ThreadedSite()
+        return await asyncio.gather(*(_ask(site, "/held/") for _ in range(5)), _ask(site, "/letting-go/"))
+
+    let_go.clear()
+    assert [body(sent) for sent in asyncio.run(all_at_once())] == [b"let go"] * 6

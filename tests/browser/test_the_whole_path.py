@@ -149,6 +149,7 @@ def test_priority_and_assignee_are_set_by_keys_and_undone(visit: Visit) -> None:
     page.locator(f"#{ref} a.t").focus()
     page.keyboard.press("i")
     expect(page.locator(f"#{ref} .av")).to_have_text("AL")
+    expect(page.locator(".toast")).to_contain_text(ref)
     page.keyboard.press("z")
     expect(page.locator(f"#{ref} .av")).to_have_count(0)
     page.locator(f"#{ref} a.t").focus()

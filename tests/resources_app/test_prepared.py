@@ -1,5 +1,7 @@
 """Queries whose SQL is made once give what the queryset itself gives, for each value, each caller and each thread."""
 
+import gc
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -89,12 +91,37 @@ def test_what_one_thread_prepared_another_runs_on_its_own_connection() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no statements that it plans ahead")
-def test_what_is_asked_often_is_planned_once() -> None:
+@pytest.mark.parametrize("is_behind_bouncer", [False, True])
+def test_what_is_asked_often_is_planned_once_unless_a_bouncer_is_between(
+    is_behind_bouncer: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(connection.settings_dict, "DISABLE_SERVER_SIDE_CURSORS", is_behind_bouncer)
     make_task(title="Often")
-    asked = Prepared(Task.objects.filter(title=Given("title", CharField())).only("pk"))
+    columns = ("pk", "created_at") if is_behind_bouncer else ("pk",)
+    asked = Prepared(Task.objects.filter(title=Given("title", CharField())).values_list(*columns))
     for title in ("Often", "Seldom") * 4:
         assert len(asked.run(title=title)) == (title == "Often")
     with connection.cursor() as cursor:
-        cursor.execute("SELECT statement, generic_plans + custom_plans FROM pg_prepared_statements")
-        planned = [runs for statement, runs in cursor.fetchall() if statement == asked._sql.replace("%s", "$1")]
-    assert len(planned) == 1 and planned[0] >= 2
+        cursor.execute(
+            "SELECT generic_plans + custom_plans > 1 FROM pg_prepared_statements WHERE statement = %s",
+            [asked._sql.replace("%s", "$1")],
+        )
+        assert cursor.fetchall() == ([] if is_behind_bouncer else [(True,)])
+    assert connection.connection.prepare_threshold is None, "the values of other statements would be remembered"
+
+
+@pytest.mark.django_db
+def test_rows_do_not_wait_for_the_garbage_collector() -> None:
+    make_task(title="Long")
+    asked = Prepared(Task.objects.filter(title="Long"))
+    asked.run()
+    gc.collect()
+    gc.disable()
+    try:
+        [task] = asked.run()
+        gone = weakref.ref(task)
+        del task
+        assert gone() is None
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
