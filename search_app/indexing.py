@@ -5,6 +5,7 @@ from typing import Any
 
 from resources_app.models import Change, Comment, IBFolder, IBResource
 from resources_app.models.base import Versioned
+from resources_app.prepared import prepared
 from search_app import rows
 from search_app.backends import backend
 from search_app.documents import SOURCES, Comments, build, columns_beside_text, comments_on
@@ -34,7 +35,8 @@ def follow_mirror(things: Sequence[IBFolder | IBResource]) -> None:
 
 
 def current_state() -> IndexState:
-    return IndexState.objects.first() or IndexState()
+    states = prepared("index state", lambda: IndexState.objects.order_by("pk")[:1]).run()
+    return states[0] if states else IndexState()
 
 
 def slots_to_write() -> tuple[str, ...]:
