@@ -77,8 +77,9 @@ class Prepared(Generic[T]):
 @contextmanager
 def _cursor(connection: Any) -> Iterator[Any]:
     """Django's writes the values into the SQL, which PostgreSQL then plans anew each time; this one leaves them apart."""
-    # What cannot keep a cursor, cannot keep a plan: a bouncer is between.
-    if connection.vendor != "postgresql" or connection.settings_dict["DISABLE_SERVER_SIDE_CURSORS"]:
+    # What cannot keep a cursor, cannot keep a plan: a bouncer is between. A log of the statements wants them with their values.
+    is_passing = connection.settings_dict["DISABLE_SERVER_SIDE_CURSORS"] or connection.queries_logged
+    if connection.vendor != "postgresql" or is_passing:
         with connection.cursor() as cursor:
             yield cursor
         return

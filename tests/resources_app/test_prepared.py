@@ -7,6 +7,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.db.models import CharField
+from django.test.utils import CaptureQueriesContext
 
 from resources_app import prepared as module
 from resources_app.models import Task
@@ -107,6 +108,9 @@ def test_what_is_asked_often_is_planned_once_unless_a_bouncer_is_between(
         )
         assert cursor.fetchall() == ([] if is_behind_bouncer else [(True,)])
     assert connection.connection.prepare_threshold is None, "the values of other statements would be remembered"
+    with CaptureQueriesContext(connection) as queries:
+        asked.run(title="Often")
+    assert "'Often'" in queries[0]["sql"]
 
 
 @pytest.mark.django_db
