@@ -4,6 +4,8 @@ PORT ?= 8000
 HOST ?= 127.0.0.1
 PYTHON ?= python3
 ARGS ?=
+# Named files run on one database, everything on both: make test ARGS=tests/api/test_tasks.py DB=postgres
+DB ?= $(if $(ARGS),sqlite,both)
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -24,9 +26,16 @@ help: ## list the targets
 run: $(RUNTIME) ## the whole site on http://127.0.0.1:8000 (PORT=, HOST=); Ctrl-C stops it
 	@exec $(BIN)/python manage.py serve --host $(HOST) --port $(PORT)
 
+.PHONY: install
+install: $(DEVELOPMENT) ## the packages for development, into .venv
+
 .PHONY: test
-test: $(DEVELOPMENT) ## every test, on SQLite and on PostgreSQL (ARGS= goes to pytest)
-	@exec $(BIN)/python -m tests.run $(ARGS)
+test: $(DEVELOPMENT) ## every test on SQLite and PostgreSQL (ARGS= goes to pytest; DB=sqlite, postgres or both)
+	@exec $(BIN)/python -m tests.run --db $(DB) $(ARGS)
+
+.PHONY: test-fast
+test-fast: $(DEVELOPMENT) ## SQLite only, without the tests marked slow or process
+	@exec $(BIN)/python -m tests.run --db sqlite -m "not slow and not process" $(ARGS)
 
 .PHONY: test-browser
 test-browser: $(DEVELOPMENT) ## the viewer in Debian's Chromium, which is installed if it can be
@@ -49,7 +58,7 @@ conformance: $(DEVELOPMENT) ## the official MCP conformance suite, both eras, on
 
 .PHONY: fuzz
 fuzz: $(DEVELOPMENT) ## random requests (EXAMPLES=60000) and 100,000 addresses and operations, on both databases
-	@FUZZ_CASES=$(or $(EXAMPLES),60000) $(BIN)/python -m tests.run tests/fuzz $(ARGS)
+	@FUZZ_CASES=$(or $(EXAMPLES),60000) $(BIN)/python -m tests.run --db both tests/fuzz $(ARGS)
 
 .PHONY: mutants
 mutants: $(DEVELOPMENT) ## plants bugs in a copy of the code; each must be caught by its suite
@@ -62,7 +71,7 @@ audit: $(DEVELOPMENT) ## known holes in the pinned packages (asks pypi.org)
 
 .PHONY: faults
 faults: $(DEVELOPMENT) ## what breaks on purpose, and many at once: on SQLite and on PostgreSQL
-	@exec $(BIN)/python -m tests.run $(FAULTS) $(ARGS)
+	@exec $(BIN)/python -m tests.run --db both $(FAULTS) $(ARGS)
 
 .PHONY: lint
 lint: $(DEVELOPMENT) ## style, types, import rules, missing migrations
@@ -84,7 +93,7 @@ docs: $(DEVELOPMENT) ## the generated pages, and all of docs/ as a site in site/
 
 .PHONY: clean
 clean: ## remove what can be made again; the site's own state in var/ stays
-	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps are newer than what was installed from: a second run installs nothing.

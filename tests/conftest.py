@@ -1,22 +1,32 @@
-"""Gives a bare `pytest` a Valkey and a data folder of its own; refuses to run without a Valkey that answers."""
+"""Start a Valkey and a data folder for each pytest process, and give its tests a database copied from a template."""
 
 import atexit
 import os
 import signal
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import django
 import pytest
 from django.conf import settings
+from django.db import connection
+from pytest_django.plugin import DjangoDbBlocker
 
 from backlog_site.embedded import throwaway_valkey, valkey_answers
+from tests import databases
 
 pytest_plugins = ["tests.people"]
 
 
+# Each test of these folders starts processes, or uses a site that runs in processes beside the tests.
+PROCESS_FOLDERS = ("concurrency", "faults", "mcp")
+PROCESS_FIXTURES = {"site", "library_site"}
+
+
 def start_services() -> None:
-    """Once per run."""
+    """Start them once for each process of pytest: parallel workers must not share counters, sessions or queues."""
     services = ExitStack()
     atexit.register(services.close)
     os.environ["BACKLOG_DATA_DIR"] = services.enter_context(tempfile.TemporaryDirectory(prefix="backlog-tests-"))
@@ -40,8 +50,59 @@ def require_valkey() -> None:
 hear_signals()
 os.environ.setdefault("BACKLOG_LOG_LEVEL", "CRITICAL")
 # On import, before the conftest files of the folders below can import models.
-if not os.environ.get("REDIS_URL"):
+if not os.environ.get("REDIS_URL") or os.environ.get("PYTEST_XDIST_WORKER"):
     start_services()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backlog_site.settings")
 require_valkey()
 django.setup()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Hide this process's servers and settings from xdist's workers, which start servers of their own."""
+    if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
+        for name in ("DJANGO_SETTINGS_MODULE", "REDIS_URL", "BACKLOG_DATA_DIR"):
+            os.environ.pop(name, None)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        if folder in PROCESS_FOLDERS or PROCESS_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker("process")
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_test_environment: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Replace pytest-django's fixture, which runs all migrations in every process."""
+    database = using_postgres() if connection.vendor == "postgresql" else using_sqlite()
+    with django_db_blocker.unblock():
+        database.__enter__()
+        connection._test_serialized_contents = connection.creation.serialize_db_to_string()
+    yield
+    with django_db_blocker.unblock():
+        database.__exit__(None, None, None)
+
+
+@contextmanager
+def using_sqlite() -> Iterator[None]:
+    use_database("file:memorydb_default?mode=memory&cache=shared")
+    connection.ensure_connection()
+    databases.load_sqlite_template(connection.connection)
+    yield
+
+
+@contextmanager
+def using_postgres() -> Iterator[None]:
+    server = os.environ["DATABASE_URL"]
+    name = f"test_{os.getpid()}_{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
+    databases.create_postgres(server, name)
+    use_database(name)
+    yield
+    connection.close()
+    connection.close_pool()
+    databases.drop_postgres(server, name)
+
+
+def use_database(name: str) -> None:
+    connection.close()
+    settings.DATABASES["default"]["NAME"] = connection.settings_dict["NAME"] = name

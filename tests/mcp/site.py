@@ -11,12 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import httpx
-import psycopg
 
 from backlog_site.embedded import free_port, spawn, stop
+from tests import databases
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 60
@@ -81,7 +80,7 @@ class Site:
 
 @contextmanager
 def running_site(redis: str, **variables: str) -> Iterator[Site]:
-    with tempfile.TemporaryDirectory(prefix="backlog-mcp-") as folder, new_database(Path(folder)) as database:
+    with tempfile.TemporaryDirectory(prefix="backlog-mcp-") as folder, new_database(Path(folder), migrated=True) as database:
         port = free_port()
         url = f"http://127.0.0.1:{port}"
         environment = {
@@ -90,8 +89,8 @@ def running_site(redis: str, **variables: str) -> Iterator[Site]:
             **{"DJANGO_SETTINGS_MODULE": "tests.mcp.fixture.settings"},
             **variables,
         }
-        migrate = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
-        subprocess.run(migrate, cwd=ROOT, env=environment, check=True)
+        if environment["DATABASE_URL"] != database:  # an empty one, of the test
+            databases.migrate(environment["DATABASE_URL"])
         elsewhere = Elsewhere(environment)
         log = Path(folder) / "web.log"
         try:
@@ -102,19 +101,20 @@ def running_site(redis: str, **variables: str) -> Iterator[Site]:
 
 
 @contextmanager
-def new_database(folder: Path) -> Iterator[str]:
-    """Beside the one of pytest-django, which other processes cannot see into while a test runs."""
-    given = os.environ.get("DATABASE_URL", "")
-    if not given.startswith("postgres"):
-        yield f"sqlite:///{folder / 'site.sqlite3'}"
+def new_database(folder: Path, *, migrated: bool = False) -> Iterator[str]:
+    """Yield the URL of a database beside pytest-django's, which other processes cannot see into while a test runs."""
+    server = os.environ.get("DATABASE_URL", "")
+    if not server.startswith("postgres"):
+        file = folder / "site.sqlite3"
+        if migrated:
+            databases.copy_sqlite_template(file)
+        yield f"sqlite:///{file}"
         return
     name = f"mcp_{os.getpid()}_{time.time_ns()}"
-    with psycopg.connect(given, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-        try:
-            yield urlunsplit(urlsplit(given)._replace(path=f"/{name}"))
-        finally:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    try:
+        yield databases.create_postgres(server, name, migrated=migrated)
+    finally:
+        databases.drop_postgres(server, name)
 
 
 @contextmanager
