@@ -19,6 +19,7 @@ from backlog_site.gate import guarded  # noqa: E402
 from backlog_site.mcp.bus import bus  # noqa: E402
 from backlog_site.mcp.transport import McpEndpoint  # noqa: E402
 from backlog_site.metrics import measured  # noqa: E402
+from backlog_site.presence import announce  # noqa: E402
 from backlog_site.threaded import ThreadedSite  # noqa: E402
 from backlog_site.viewer.events import PATH as EVENTS_PATH  # noqa: E402
 from backlog_site.viewer.events import EventsEndpoint  # noqa: E402
@@ -51,6 +52,7 @@ application = measured(guarded(_route))
 async def _lifespan(receive: Any, send: Any) -> None:
     await receive()
     async with _mcp.running():
+        announce("web")
         await send({"type": "lifespan.startup.complete"})
         await receive()
     await send({"type": "lifespan.shutdown.complete"})

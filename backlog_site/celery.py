@@ -4,9 +4,11 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import setup_logging
+from celery.signals import beat_init, setup_logging, worker_ready
 from django_structlog.celery.steps import DjangoStructLogInitStep
 from kombu.transport.redis import Channel
+
+from backlog_site.presence import announce
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backlog_site.settings")
 
@@ -22,3 +24,13 @@ app.steps["worker"].add(DjangoStructLogInitStep)
 @setup_logging.connect  # type: ignore[untyped-decorator]  # celery has no types
 def keep_django_logging(**_: Any) -> None:
     """Without a receiver Celery replaces the logging configured by Django."""
+
+
+@worker_ready.connect  # type: ignore[untyped-decorator]  # celery has no types
+def announce_worker(**_: Any) -> None:
+    announce("worker")
+
+
+@beat_init.connect  # type: ignore[untyped-decorator]  # celery has no types
+def announce_beat(**_: Any) -> None:
+    announce("beat")

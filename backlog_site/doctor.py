@@ -1,21 +1,20 @@
-"""Is everything as it should be, and if not, what to do. Each check answers findings; none of them changes anything."""
+"""Check that the site works as configured, and say what to do where it does not. No check changes anything."""
 
 import asyncio
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import httpx2
 from django.conf import settings
-from django.core import checks as django_checks
 from kombu.exceptions import OperationalError as BrokerAway
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from redis.exceptions import RedisError
 
-from backlog_site import health
+from backlog_site import deployment, health
 from backlog_site.celery import app as celery
+from backlog_site.findings import OK, PROBLEM, WARNING, Finding
 from resources_app import tokens
 from resources_app.files import mounts
 from resources_app.intelligencebank.sync.standing import standings
@@ -23,19 +22,6 @@ from search_app.rebuilding import index_health
 
 LOW_DISK_BYTES = 1024**3
 PATIENCE_SECONDS = 10
-
-OK, WARNING, PROBLEM = "ok", "warning", "problem"
-
-
-@dataclass(frozen=True)
-class Finding:
-    level: str
-    subject: str
-    message: str
-    advice: str = ""
-
-    def as_json(self) -> dict[str, str]:
-        return asdict(self)
 
 
 def examine(url: str) -> Iterator[Finding]:
@@ -47,10 +33,14 @@ def examine(url: str) -> Iterator[Finding]:
         yield _worker(asked)
         yield _index()
         yield from _mirrors()
+        yield from deployment.processes()
+        yield from deployment.transactions()
         yield _round_trip(url)
+        yield from deployment.proxies(url)
     yield from _roots()
     yield _disk()
-    yield from _deployment()
+    yield from deployment.data_folder()
+    yield from deployment.settings_in_production()
 
 
 def _database(asked: dict[str, Any]) -> Finding:
@@ -107,7 +97,7 @@ def _round_trip(url: str) -> Finding:
     """An agent's whole way: connect over HTTP, list the tools, read an address."""
     user = tokens.first_admin()
     if user is None:
-        return Finding(PROBLEM, "MCP", "Nobody is an admin.", "Run: python manage.py createsuperuser")
+        return Finding(PROBLEM, "MCP", "There is no admin account.", "Run: python manage.py createsuperuser")
     try:
         with tokens.lent(user, "doctor", "read") as token:
             version, count = asyncio.run(_ask_as_agent(f"{url}/mcp", token))
@@ -150,17 +140,3 @@ def _disk() -> Finding:
     if free >= LOW_DISK_BYTES:
         return Finding(OK, "disk", message)
     return Finding(WARNING, "disk", message, "Make room, or move BACKLOG_DATA_DIR.")
-
-
-def _deployment() -> Iterator[Finding]:
-    """Django's own list; for a site on this machine alone most of it does not apply."""
-    if not settings.PUBLIC_URL.startswith("https://"):
-        yield Finding(
-            OK, "deployment", f"{settings.PUBLIC_URL} is not https: checked as a site for this machine alone."
-        )
-        return
-    found = django_checks.run_checks(include_deployment_checks=True)
-    for message in found:
-        yield Finding(WARNING, "deployment", f"{message.id}: {message.msg}", message.hint or "")
-    if not found:
-        yield Finding(OK, "deployment", "manage.py check --deploy finds nothing.")

@@ -6,7 +6,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from backlog_site.doctor import PROBLEM, Finding, examine
+from backlog_site.doctor import examine
+from backlog_site.findings import PROBLEM, Finding
 
 
 class Command(BaseCommand):
