@@ -80,7 +80,10 @@ class Site:
 
 @contextmanager
 def running_site(redis: str, **variables: str) -> Iterator[Site]:
-    with tempfile.TemporaryDirectory(prefix="backlog-mcp-") as folder, new_database(Path(folder), migrated=True) as database:
+    with (
+        tempfile.TemporaryDirectory(prefix="backlog-mcp-") as folder,
+        new_database(Path(folder), migrated=True) as database,
+    ):
         port = free_port()
         url = f"http://127.0.0.1:{port}"
         environment = {
