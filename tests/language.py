@@ -58,9 +58,9 @@ def _of_python(path: Path) -> Iterator[Text]:
     for node in docstrings.values():
         yield Text(_place(path, node.lineno), str(node.value), is_docstring=True)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
-            if " " in node.value.strip() and path.parts[-2] != "fixtures":
-                yield Text(_place(path, node.lineno), node.value)
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
+        if is_text and " " in node.value.strip():
+            yield Text(_place(path, node.lineno), node.value)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield Text(_place(path, token.start[0]), token.string)
