@@ -49,7 +49,8 @@ class WriteSession:
     def _fetch_locked(self, target: Target) -> Versioned:
         rows = MODELS[target.kind].objects.visible_to(self.actor.user)
         try:
-            return fetch(_in_turn(rows, target).select_for_update(of=("self",), no_key=True), target)
+            _lock_row(rows, target)
+            return fetch(rows, target)
         except NotFound:
             if target.kind == Kind.RESOURCE and folders.is_folder(self.actor.user, target.lookup[1]):
                 raise only_read(uris.build_path(target.lookup[1])) from None
@@ -175,12 +176,19 @@ class _Turn(Func):
     output_field = TextField()
 
 
-def _in_turn(rows: Any, target: Target) -> Any:
-    """PostgreSQL wakes those who wait for a row in no order, and the unlucky wait many times longer than the rest. The same
-    statement therefore queues for a lock that is given in order before it asks for the row."""
+def _lock_row(rows: Any, target: Target) -> None:
+    """Lock the row and return nothing of it: the caller reads it afterwards, in a statement of its own.
+
+    After a wait PostgreSQL re-reads the locked row alone; what the same statement joins or looks up beside it (the
+    assignee, the readers) is still as it was before the wait. PostgreSQL also grants a row lock in no order, so the
+    statement first queues for an advisory lock, which is granted in FIFO order. On SQLite the transaction is the lock.
+    """
     if connection.vendor != "postgresql":
-        return rows
-    return rows.annotate(turn=_Turn(Value(f"{target.kind} {target.lookup[1]}")))
+        return
+    column, value = target.lookup
+    turn = _Turn(Value(f"{target.kind} {value}"))
+    locked = rows.filter(**{column: value}).annotate(turn=turn).select_for_update(no_key=True)
+    locked.values_list("pk", "turn").first()
 
 
 def current_etag(thing: Versioned, target: Target) -> str:
