@@ -32,7 +32,9 @@ def parse_tags(header: str, value: str) -> EntityTags:
     """Read `*` or a list of tags. A tag without quotes counts as a strong one. Raises ValidationFailed."""
     if value.strip() == "*":
         return EntityTags(anything=True)
-    strong, weak, position = [], [], 0
+    strong: list[str] = []
+    weak: list[str] = []
+    position = 0
     while position < len(value):
         entry = _ENTRY.match(value, position) if len(value) <= MAX_HEADER else None
         if entry is None:

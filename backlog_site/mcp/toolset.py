@@ -5,7 +5,7 @@ import inspect
 import json
 from collections.abc import Callable, Collection
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from django.db import OperationalError
 from mcp import MCPError
@@ -150,7 +150,8 @@ class Toolset(MCPToolset):  # type: ignore[misc]  # the package has no types
             return await in_thread(method, *args, **kwargs)
 
         description = " ".join((inspect.getdoc(method) or "").split())
-        made = CarefulTool.from_function(call, title=title, description=description, annotations=annotations)
+        tool = CarefulTool.from_function(call, title=title, description=description, annotations=annotations)
+        made = cast("CarefulTool", tool)
         made.null_clears = null_clears
         made.parameters = lean(made.parameters) | {"additionalProperties": False}
         made.fn_metadata.output_schema = {"type": "object"}
