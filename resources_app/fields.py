@@ -91,11 +91,6 @@ def _choice(choices: tuple[str, ...]) -> Callable[[str, Any], str]:
     return clean
 
 
-def _priority(name: str, value: Any) -> str:
-    """A priority can be cleared; a status cannot."""
-    return _choice(_PRIORITIES)(name, "none" if value is None else value)
-
-
 def _date(name: str, value: Any) -> str | None:
     if value in (None, ""):
         return None
@@ -183,7 +178,7 @@ _ITEM = (
     Field("title", "text", _PLAIN, _title, "One line that says what is to be done", "", required=True, max_length=200),
     Field("description", "text", _MARKDOWN, _markdown, "The description in markdown", "", max_length=MAX_TEXT),
     Field("status", "scalar", _PLAIN, _choice(_STATUSES), "Where the work stands", "open", choices=_STATUSES),
-    Field("priority", "scalar", _PLAIN, _priority, "How urgent it is", "none", choices=_PRIORITIES),
+    Field("priority", "scalar", _PLAIN, _choice(_PRIORITIES), "How urgent it is", "none", choices=_PRIORITIES),
     Field("labels", "array", _JSON, _strings(50, MAX_LABELS, unique=True), "Words to filter by", []),
     Field("assignee", "scalar", _PLAIN, _username, "The username of who does it", max_length=150),
     Field("due_date", "scalar", _PLAIN, _date, "The day it is due, as YYYY-MM-DD"),
