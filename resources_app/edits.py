@@ -20,7 +20,10 @@ from resources_app.operations import (
 )
 from resources_app.targets import Target
 from resources_app.text import Splice, apply_splices
-from resources_app.vocabulary import Kind
+from resources_app.vocabulary import Kind, Priority
+
+# A null in a merge clears a field. Of the choices only a priority has a value for that.
+NO_PRIORITY = Priority.NONE.label
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,8 @@ def _edit_whole(target: Target, document: Document, operation: dict[str, Any]) -
         merged = apply_operation(document, operation, "object")
         named = [operation["field"]] if operation["type"] == "set" else list(operation["value"])
         changed = {name: merged[name] for name in named}
+        if operation["type"] == "merge":
+            changed |= {name: NO_PRIORITY for name in changed if name == "priority" and changed[name] is None}
     if target.kind == Kind.RESOURCE and "content" in changed and document["content"] is None:
         raise ValidationFailed("This file is binary: upload it again instead of editing its text.", field="content")
     return Edit(operation, changed)

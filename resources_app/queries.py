@@ -46,7 +46,7 @@ Model = type[Task] | type[Epic]
 @dataclass(frozen=True)
 class CollectionQuery:
     conditions: tuple[Condition, ...] = ()
-    ready: bool = False
+    ready: bool | None = None
     search: str = ""
     limit: int = DEFAULT_LIMIT
     offset: int = 0
@@ -98,8 +98,8 @@ def _refuse_repeated(names: list[str]) -> None:
 def select(rows: Rows, query: CollectionQuery) -> Rows:
     """The filtered rows, not yet ordered or cut."""
     rows = filter_rows(rows, query.conditions)
-    if query.ready:
-        rows = rows.ready()  # type: ignore[attr-defined]  # only tasks have the parameter
+    if query.ready is not None:
+        rows = rows.ready(query.ready)  # type: ignore[attr-defined]  # only tasks have the parameter
     if query.search:
         rows = rows.mentioning(query.search)  # type: ignore[attr-defined]  # tasks and epics
     return rows
@@ -138,7 +138,7 @@ def _as_page(found: list[Any], query: CollectionQuery, total: int) -> Page:
 
 
 def _is_tallied(query: CollectionQuery) -> bool:
-    return not query.ready and not query.search and all(one.name in tallies.NAMES for one in query.conditions)
+    return query.ready is None and not query.search and all(one.name in tallies.NAMES for one in query.conditions)
 
 
 def count_groups(rows: Rows, query: CollectionQuery) -> dict[str, int]:

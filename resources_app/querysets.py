@@ -84,11 +84,13 @@ class TaskQuerySet(ItemQuerySet["Task"]):
     def in_epic(self, number: int) -> Self:
         return self.filter(epic_id=number)
 
-    def ready(self) -> Self:
-        """Open, and nothing they depend on is unfinished."""
+    def ready(self, wanted: bool = True) -> Self:
+        """Open, and nothing they depend on is unfinished; with `wanted=False` all the others."""
         unfinished = _model("TaskDependency").objects.filter(
             task=OuterRef("pk"), needs__status__in=UNFINISHED, needs__archived_at__isnull=True
         )
+        if not wanted:
+            return self.filter(Exists(unfinished) | ~Q(status=Status.OPEN))
         return self.filter(~Exists(unfinished), status=Status.OPEN)
 
 

@@ -17,15 +17,16 @@ from resources_app.contents import (
 )
 from resources_app.documents import clean_changes, columns_for, uri_of
 from resources_app.edits import Edit
-from resources_app.errors import Conflict, PermissionDenied, ValidationFailed
+from resources_app.errors import PermissionDenied, ValidationFailed
 from resources_app.files import mount_of
 from resources_app.history import Document
 from resources_app.models import Folder, Resource
 from resources_app.models.base import Versioned
+from resources_app.preconditions import preconditions
 from resources_app.targets import resource_target
 from resources_app.vocabulary import Kind
-from resources_app.write_session import WriteSession, current_etag, refuse_read_only
-from resources_app.writing import write_transaction
+from resources_app.write_session import WriteSession, refuse_read_only
+from resources_app.writing import Etag, write_transaction
 
 
 def create_resource(
@@ -56,30 +57,16 @@ def create_resource(
 
 
 def upload(
-    actor: Actor,
-    path: str,
-    content: bytes,
-    *,
-    mime_type: str | None = None,
-    etag: str | None = None,
-    only_new: bool = False,
+    actor: Actor, path: str, content: bytes, *, mime_type: str | None = None, etag: Etag = None
 ) -> tuple[Resource, bool]:
-    """Created, or replaced where there is one already and `only_new` does not forbid it; says whether it is new."""
-    old = Resource.objects.visible_to(actor.user).live().filter(path=path).first()
-    if old and only_new:
-        raise Conflict(
-            f"There is something at {path} already.",
-            suggestion="Choose another path, or send its ETag with If-Match to replace it.",
-            current_etag=current_etag(old, resource_target(path)),
-            current_version=old.version,
-            diff=None,
-        )
-    if etag or old:
+    """Create the file, or replace the one that is there. Return it and whether it is new."""
+    exists = Resource.objects.visible_to(actor.user).live().filter(path=path).exists()
+    if exists or preconditions(etag).need_existence:
         return replace_content(actor, path, content, etag), False
     return create_resource(actor, path, content, mime_type=mime_type), True
 
 
-def replace_content(actor: Actor, path: str, content: str | bytes, etag: str | None = None) -> Resource:
+def replace_content(actor: Actor, path: str, content: str | bytes, etag: Etag = None) -> Resource:
     """The file uploaded again, text or binary. The same bytes again change nothing."""
     found = examine_upload(path, content)
     with write_transaction():
@@ -92,7 +79,7 @@ def replace_content(actor: Actor, path: str, content: str | bytes, etag: str | N
     return resource
 
 
-def move(actor: Actor, path: str, new_path: str, etag: str | None = None) -> Resource:
+def move(actor: Actor, path: str, new_path: str, etag: Etag = None) -> Resource:
     _refuse_mounted(folders.check_path(new_path))
     with write_transaction():
         session = WriteSession(actor)
@@ -109,7 +96,20 @@ def move(actor: Actor, path: str, new_path: str, etag: str | None = None) -> Res
     return resource
 
 
-def remove(actor: Actor, path: str, etag: str | None = None) -> Versioned:
+def revise(actor: Actor, path: str, values: dict[str, Any], etag: Etag = None) -> str:
+    """Move the file where `values` name another path, and set its other facts; all of it applies, or nothing.
+
+    Return the path it has then."""
+    facts = {name: value for name, value in values.items() if name != "path"}
+    with write_transaction():
+        if "path" in values:
+            path, etag = move(actor, path, values["path"], etag).path, None
+        if facts or "path" not in values:
+            writing.write(actor, uris.build_path(path), {"type": "merge", "value": facts}, etag)
+    return path
+
+
+def remove(actor: Actor, path: str, etag: Etag = None) -> Versioned:
     """Archived: its history stays, and so does its path."""
     _refuse_mounted(path)
     return writing.archive(actor, uris.build_path(path), etag)
@@ -158,7 +158,7 @@ def _at_path(actor: Actor, path: str) -> Resource | None:
     return old
 
 
-def _lock(session: WriteSession, path: str, etag: str | None) -> Resource:
+def _lock(session: WriteSession, path: str, etag: Etag) -> Resource:
     target = resource_target(path)
     resource = session.lock(target)
     assert isinstance(resource, Resource)  # noqa: S101  for the type checker: the target is one

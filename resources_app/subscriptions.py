@@ -210,7 +210,7 @@ def _collection_matches(change: Change, uri: Uri) -> bool:
     if change.kind != model.KIND:
         return False
     query = parse_query(model, pairs)
-    if query.ready and (change.action != "update" or _DECIDE_READINESS & set(change.fields)):
+    if query.ready is not None and (change.action != "update" or _DECIDE_READINESS & set(change.fields)):
         return True  # it may also be the one that another task waits for
 
     def belongs(document: Document) -> bool:

@@ -13,12 +13,13 @@ from resources_app.access import Actor
 from resources_app.contents import derived_columns, facts_following
 from resources_app.documents import MODELS, clean_changes, columns_for, document_of, uri_of
 from resources_app.edits import Edit, make_edit
-from resources_app.errors import Conflict, InvalidOperation, NotFound, PermissionDenied, ValidationFailed
+from resources_app.errors import Conflict, InvalidOperation, NotFound, PermissionDenied
 from resources_app.etags import make_etag, normalise, version_in
 from resources_app.history import Document
 from resources_app.models import Comment, Resource
 from resources_app.models.base import Versioned
 from resources_app.outcomes import describe_change, outcome_of
+from resources_app.preconditions import Preconditions, preconditions
 from resources_app.targets import Target, fetch, only_read
 from resources_app.vocabulary import Kind
 
@@ -49,7 +50,8 @@ class WriteSession:
     def _fetch_locked(self, target: Target) -> Versioned:
         rows = MODELS[target.kind].objects.visible_to(self.actor.user)
         try:
-            return fetch(_in_turn(rows, target).select_for_update(of=("self",), no_key=True), target)
+            _lock_row(rows, target)
+            return fetch(rows, target)
         except NotFound:
             if target.kind == Kind.RESOURCE and folders.is_folder(self.actor.user, target.lookup[1]):
                 raise only_read(uris.build_path(target.lookup[1])) from None
@@ -114,18 +116,37 @@ class WriteSession:
         self._things.clear()
 
     def check_etag(self, thing: Versioned, target: Target, etag: Any) -> None:
-        current = current_etag(thing, target)
-        if not isinstance(etag, str | None):
-            raise ValidationFailed("etag must be a string.", field="etag", value=etag)
-        if etag is None or normalise(etag) in {current, "*"}:
-            return
-        known = version_in(etag, thing.ref, target.etag_field)
+        """Take an ETag or Preconditions. Raises Conflict where they do not hold."""
+        current, conditions = current_etag(thing, target), preconditions(etag)
+        if conditions.is_stale(current, thing.updated_at):
+            self._refuse_stale(thing, target, conditions)
+        if conditions.is_excluded(current):
+            raise Conflict(
+                f"If-None-Match excludes the current state of {address_of(thing, target)}.",
+                suggestion="Choose another address, or send the current ETag with If-Match to replace what is there.",
+                current_etag=current,
+                current_version=thing.version,
+                diff=None,
+            )
+
+    def _refuse_stale(self, thing: Versioned, target: Target, conditions: Preconditions) -> None:
+        if conditions.if_match and current_etag(thing, target) in conditions.if_match.weak:
+            raise Conflict(
+                "If-Match takes strong ETags; a weak one never matches.",
+                suggestion="Send the ETag without W/.",
+                current_etag=current_etag(thing, target),
+                current_version=thing.version,
+                diff=None,
+            )
+        versions = [version_in(tag, thing.ref, target.etag_field) for tag in conditions.tags]
+        known = max((version for version in versions if version), default=None)
         diff = describe_change(thing, target, known, document_of(thing)) if known else None
         if not self.dry_run and not self.atomic:
-            raise _conflict(current, thing.version, diff)
+            raise _conflict(current_etag(thing, target), thing.version, diff)
         stored = self._stored_etag(thing, target)
         version, _ = self._as_stored[target.kind, target.lookup]
-        raise _conflict(stored, version, diff, within_batch=stored == normalise(etag))
+        within_batch = stored in map(normalise, conditions.tags)
+        raise _conflict(stored, version, diff, within_batch=within_batch)
 
     def _stored_etag(self, thing: Versioned, target: Target) -> str:
         """The one that holds when this session is taken back: its own versions are then given to what others write."""
@@ -175,12 +196,19 @@ class _Turn(Func):
     output_field = TextField()
 
 
-def _in_turn(rows: Any, target: Target) -> Any:
-    """PostgreSQL wakes those who wait for a row in no order, and the unlucky wait many times longer than the rest. The same
-    statement therefore queues for a lock that is given in order before it asks for the row."""
+def _lock_row(rows: Any, target: Target) -> None:
+    """Lock the row and return nothing of it: the caller reads it afterwards, in a statement of its own.
+
+    After a wait PostgreSQL re-reads the locked row alone; what the same statement joins or looks up beside it (the
+    assignee, the readers) is still as it was before the wait. PostgreSQL also grants a row lock in no order, so the
+    statement first queues for an advisory lock, which is granted in FIFO order. On SQLite the transaction is the lock.
+    """
     if connection.vendor != "postgresql":
-        return rows
-    return rows.annotate(turn=_Turn(Value(f"{target.kind} {target.lookup[1]}")))
+        return
+    column, value = target.lookup
+    turn = _Turn(Value(f"{target.kind} {value}"))
+    locked = rows.filter(**{column: value}).annotate(turn=turn).select_for_update(no_key=True)
+    locked.values_list("pk", "turn").first()
 
 
 def current_etag(thing: Versioned, target: Target) -> str:

@@ -17,6 +17,7 @@ from resources_app.edits import Edit
 from resources_app.errors import Conflict, InvalidUri, PermissionDenied, Unavailable, ValidationFailed
 from resources_app.models import Change, Comment, Epic, Resource, Revision, Sequence, Task
 from resources_app.models.base import Versioned
+from resources_app.preconditions import Preconditions
 from resources_app.registry import REGISTRY
 from resources_app.targets import Target, only_read, target_of
 from resources_app.vocabulary import Kind
@@ -102,7 +103,11 @@ def add_comment(actor: Actor, item_uri: str, body: Any, *, created_at: datetime 
     return comment
 
 
-def write(actor: Actor, uri: str, operation: Any, etag: str | None = None, *, dry_run: bool = False) -> dict[str, Any]:
+# An ETag, or all the preconditions of a request.
+Etag = str | Preconditions | None
+
+
+def write(actor: Actor, uri: str, operation: Any, etag: Etag = None, *, dry_run: bool = False) -> dict[str, Any]:
     target = written_target(uri)
     with write_transaction():
         answer = WriteSession(actor, dry_run=dry_run).apply(target, uri, operation, etag)
@@ -110,21 +115,23 @@ def write(actor: Actor, uri: str, operation: Any, etag: str | None = None, *, dr
     return answer
 
 
-def archive(actor: Actor, uri: str, etag: str | None = None) -> Versioned:
+def archive(actor: Actor, uri: str, etag: Etag = None) -> Versioned:
     return _set_archived(actor, uri, actor.moment, etag)
 
 
-def unarchive(actor: Actor, uri: str) -> Versioned:
-    return _set_archived(actor, uri, None, None)
+def unarchive(actor: Actor, uri: str, etag: Etag = None) -> Versioned:
+    return _set_archived(actor, uri, None, etag)
 
 
-def delete_permanently(actor: Actor, uri: str) -> None:
+def delete_permanently(actor: Actor, uri: str, etag: Etag = None) -> None:
     """Row and texts are gone for good; the audit trail keeps that it happened. Admins only."""
     if not actor.is_admin:
         raise PermissionDenied("Only admins delete permanently.", suggestion="Archive it instead.")
     target = _whole(uri)
     with write_transaction():
-        thing = WriteSession(actor).lock(target)
+        session = WriteSession(actor)
+        thing = session.lock(target)
+        session.check_etag(thing, target, etag)
         address, comments = uri_of(thing), _comments_on(thing)
         _delete_row(thing)
         if isinstance(thing, Resource):
@@ -135,14 +142,14 @@ def delete_permanently(actor: Actor, uri: str) -> None:
         changes.record(actor, thing, uri=address, action="delete", fields=[], operation={"type": "delete"})
 
 
-def _set_archived(actor: Actor, uri: str, at: datetime | None, etag: str | None) -> Versioned:
+def _set_archived(actor: Actor, uri: str, at: datetime | None, etag: Etag) -> Versioned:
     target = _whole(uri)
     with write_transaction():
         session = WriteSession(actor)
         thing = session.lock(target)
+        session.check_etag(thing, target, etag)
         if at and thing.archived_at:
             return thing
-        session.check_etag(thing, target, etag)
         refuse_mirrored(thing)
         refuse_words_of_others(actor, thing)
         if isinstance(thing, Resource) and at is None:

@@ -1,7 +1,5 @@
 """REST for addresses: read and write any URI, batches, histories, the change feed, files."""
 
-from typing import Any
-
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.decorators import api_view
@@ -11,15 +9,18 @@ from rest_framework.response import Response
 from backlog_site.api.actors import actor_of
 from backlog_site.api.responses import (
     body_of,
+    conditions_of,
     flag,
     idempotency_key,
-    if_match,
+    if_changed,
     parameter,
     read_response,
     reading_response,
+    refuse_conditions,
     with_etag,
 )
 from resources_app import batches, undoing, uris, writing
+from resources_app.errors import ValidationFailed
 from resources_app.readers.collections import list_versions
 from resources_app.readers.viewer import viewer_json
 from resources_app.reading import read
@@ -73,7 +74,7 @@ def mcp_resource(request: Request) -> Response:
     """The viewer's form of a resource: content without frontmatter, and where it lies inside its root."""
     uri = parameter(request, "uri")
     reading = read(actor_of(request), uri)
-    return with_etag(Response(viewer_json(reading)), reading.etag)
+    return if_changed(request, reading.etag, lambda: Response(viewer_json(reading)))
 
 
 @extend_schema(request={"application/json": _WRITE}, responses=_ANSWER)
@@ -81,18 +82,12 @@ def mcp_resource(request: Request) -> Response:
 def write(request: Request) -> Response:
     body = body_of(request, "uri", "operation", "etag", "dry_run", "idempotency_key")
     actor, dry_run = actor_of(request), flag(body, "dry_run", default=False)
-    etag = body.get("etag")
+    conditions = conditions_of(request, body.get("etag"))
     answer = batches.once(
         actor,
-        _key(request, body),
-        body,
-        lambda: writing.write(
-            actor,
-            body.get("uri", ""),
-            body.get("operation"),
-            if_match(request) if etag is None else etag,
-            dry_run=dry_run,
-        ),
+        idempotency_key(request, body),
+        body | conditions.fingerprint(),
+        lambda: writing.write(actor, body.get("uri", ""), body.get("operation"), conditions, dry_run=dry_run),
     )
     return with_etag(Response(answer), answer["etag"])
 
@@ -101,11 +96,12 @@ def write(request: Request) -> Response:
 @api_view(["POST"])
 def write_batch(request: Request) -> Response:
     body = body_of(request, "operations", "atomic", "idempotency_key", "dry_run")
+    refuse_conditions(request)
     answer = batches.write_batch(
         actor_of(request),
         body.get("operations"),
         atomic=flag(body, "atomic", default=True),
-        idempotency_key=_key(request, body),
+        idempotency_key=idempotency_key(request, body),
         dry_run=flag(body, "dry_run", default=False),
     )
     return Response(answer)
@@ -115,10 +111,20 @@ def write_batch(request: Request) -> Response:
 @api_view(["POST"])
 def undo(request: Request) -> Response:
     """All that one batch did, or all that one agent did for you between two moments."""
-    body = body_of(request, "batch", "agent", "since", "until")
+    body, actor = body_of(request, "batch", "agent", "since", "until"), actor_of(request)
+    refuse_conditions(request)
+    if "batch" in body and len(body) > 1:
+        raise ValidationFailed("Name a batch, or an agent and its times, not both.", field="batch")
     if "batch" in body:
-        return Response(undoing.undo_batch(actor_of(request), body["batch"]))
-    return Response(undoing.undo_run(actor_of(request), body.get("agent"), body.get("since"), body.get("until")))
+        undone = batches.once(
+            actor, idempotency_key(request), {"undo": body}, lambda: undoing.undo_batch(actor, body["batch"])
+        )
+    else:
+        moments = (body.get("agent"), body.get("since"), body.get("until"))
+        undone = batches.once(
+            actor, idempotency_key(request), {"undo": body}, lambda: undoing.undo_run(actor, *moments)
+        )
+    return Response(undone)
 
 
 @extend_schema(parameters=[_URI], responses=_ANSWER)
@@ -133,8 +139,3 @@ def versions(request: Request) -> Response:
 @api_view(["GET"])
 def changes(request: Request) -> Response:
     return read_response(request, "changes")
-
-
-def _key(request: Request, body: dict[str, Any]) -> Any:
-    key = body.get("idempotency_key")
-    return idempotency_key(request) if key is None else key

@@ -19,8 +19,19 @@ from rest_framework.views import APIView
 
 from backlog_site.api.actors import actor_of
 from backlog_site.api.parsers import BoundedJSONParser
-from backlog_site.api.responses import body_of, if_match, must_be_new, reading_response, text_of, with_etag
-from resources_app import storing, writing
+from backlog_site.api.responses import (
+    body_of,
+    boolean_parameter,
+    conditions_of,
+    idempotency_key,
+    if_changed,
+    no_body,
+    reading_response,
+    refuse_conditions,
+    text_of,
+    with_etag,
+)
+from resources_app import batches, storing
 from resources_app.contents import MAX_BINARY_BYTES, too_large
 from resources_app.errors import ValidationFailed
 from resources_app.reading import read
@@ -67,10 +78,16 @@ class FileTreeView(APIView):
     @extend_schema(request={"application/json": _OBJECT}, responses={201: OpenApiResponse(_OBJECT)})
     def post(self, request: Request) -> Response:
         body = body_of(request, "path", "content", "encoding", "mime_type", *_FACTS)
-        path = _path(self.area, body)
+        refuse_conditions(request)
+        actor, path, content = actor_of(request), _path(self.area, body), _content(body)
         given = {name: body[name] for name in ("mime_type", *_FACTS) if name in body}
-        resource = storing.create_resource(actor_of(request), path, _content(body), **given)
-        response = with_etag(Response(resource_json(resource), status=201), resource_json(resource)["etag"])
+        shown = batches.once(
+            actor,
+            idempotency_key(request),
+            {"create": self.area, "values": body},
+            lambda: resource_json(storing.create_resource(actor, path, content, **given)),
+        )
+        response = with_etag(Response(shown, status=201), shown["etag"])
         response["Location"] = f"/api/v1/{quote(path)}"
         return response
 
@@ -95,9 +112,7 @@ class FileView(APIView):
         mime_type = (request.content_type or "").partition(";")[0].strip() or None
         # A body of no bytes reaches no parser; it is an empty file.
         content = body_of(request, "content").get("content", b"")
-        resource, is_new = storing.upload(
-            actor, full, content, mime_type=mime_type, etag=if_match(request), only_new=must_be_new(request)
-        )
+        resource, is_new = storing.upload(actor, full, content, mime_type=mime_type, etag=conditions_of(request))
         shown = resource_json(resource)
         return with_etag(Response(shown, status=201 if is_new else 200), shown["etag"])
 
@@ -105,32 +120,36 @@ class FileView(APIView):
     def patch(self, request: Request, path: str) -> Response:
         """The facts of a file; a new `path` moves it."""
         body = dict(body_of(request, "path", *_FACTS))
-        actor, full, etag = actor_of(request), f"{self.area}/{path.strip('/')}", if_match(request)
+        actor, full, conditions = actor_of(request), f"{self.area}/{path.strip('/')}", conditions_of(request)
         if "path" in body:
-            moved = storing.move(actor, full, _path(self.area, body), etag)
-            full, etag = moved.path, None
-            del body["path"]
-        if body:
-            writing.write(actor, build_path(full), {"type": "merge", "value": body}, etag)
-        return reading_response(request, read(actor, build_path(full)), whole=True)
+            body["path"] = _path(self.area, body)
+        answer = batches.once(
+            actor,
+            idempotency_key(request),
+            {"revise": full, "values": body} | conditions.fingerprint(),
+            lambda: {"path": storing.revise(actor, full, body, conditions)},
+        )
+        return reading_response(request, read(actor, build_path(answer["path"])), whole=True)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, path: str) -> Response:
-        storing.remove(actor_of(request), f"{self.area}/{path.strip('/')}", if_match(request))
+        no_body(request)
+        storing.remove(actor_of(request), f"{self.area}/{path.strip('/')}", conditions_of(request))
         return Response(status=204)
 
 
 def _read(request: Request, *path: str) -> Response | HttpResponse:
     query = request.query_params.copy()
-    download = query.pop("download", ["false"])[-1] == "true"
+    query.pop("download", None)
     uri = build_path("/".join(path).rstrip("/"))
     reading = read(actor_of(request), uri + (f"?{query.urlencode()}" if query else ""))
-    if not download:
+    if not boolean_parameter(request, "download"):
         return reading_response(request, reading, whole=len(path) > 1)
-    return _attachment(reading.contents, PurePosixPath(path[-1]).name, reading.etag)
+    name = PurePosixPath(path[-1]).name
+    return if_changed(request, reading.etag, lambda: _attachment(reading.contents, name))
 
 
-def _attachment(contents: Any, name: str, etag: str) -> HttpResponse:
+def _attachment(contents: Any, name: str) -> HttpResponse:
     """Never shown by the browser as a page of this site, whatever the file claims to be."""
     if not isinstance(contents, str | bytes):
         contents = json.dumps(contents)
@@ -138,7 +157,6 @@ def _attachment(contents: Any, name: str, etag: str) -> HttpResponse:
     response["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(name)}"
     response["X-Content-Type-Options"] = "nosniff"
     response["Content-Security-Policy"] = "sandbox; default-src 'none'"
-    response["ETag"] = f'"{etag}"'
     return response
 
 

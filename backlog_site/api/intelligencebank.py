@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from backlog_site.api.actors import actor_of
-from backlog_site.api.responses import reading_response
+from backlog_site.api.responses import no_body, reading_response, refuse_conditions, refuse_parameters
 from resources_app.intelligencebank import browsing, files, linking
 from resources_app.reading import read
 
@@ -27,6 +27,7 @@ _PAGE = [OpenApiParameter("limit", OpenApiTypes.INT), OpenApiParameter("cursor",
 @extend_schema(operation_id="ib_connections", responses=_ANSWER)
 @api_view(["GET"])
 def connections(request: Request) -> Response:
+    refuse_parameters(request)
     return Response({"results": browsing.list_connections(actor_of(request).user)})
 
 
@@ -58,6 +59,7 @@ def _read(request: Request, client_id: str, *segments: str) -> Response:
 @extend_schema(operation_id="ib_thumbnail", responses={(200, "image/*"): OpenApiTypes.BINARY})
 @api_view(["GET"])
 def thumbnail(request: Request, client_id: str, area: str, ib_id: str) -> HttpResponse:
+    refuse_parameters(request)
     picture = files.thumbnail(actor_of(request).user, client_id, area, ib_id)
     response = HttpResponse(picture.content, content_type=picture.mime_type)
     response["Cache-Control"] = "private, max-age=300"
@@ -67,6 +69,7 @@ def thumbnail(request: Request, client_id: str, area: str, ib_id: str) -> HttpRe
 @extend_schema(operation_id="ib_download", responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
 @api_view(["GET"])
 def download(request: Request, client_id: str, ib_id: str) -> StreamingHttpResponse:
+    refuse_parameters(request)
     found = files.download(actor_of(request).user, client_id, ib_id)
     response = StreamingHttpResponse(_streamed(found.chunks()), content_type="application/octet-stream")
     response["Content-Length"] = str(found.size)
@@ -93,13 +96,18 @@ class LinkView(APIView):
 
     @extend_schema(operation_id="ib_link_status", responses=_ANSWER)
     def get(self, request: Request, client_id: str) -> Response:
+        refuse_parameters(request)
         return Response(linking.check(actor_of(request).user, client_id))
 
     @extend_schema(operation_id="ib_link_begin", request=None, responses=_ANSWER)
     def post(self, request: Request, client_id: str) -> Response:
+        no_body(request)
+        refuse_conditions(request)
         return Response(linking.begin(actor_of(request).user, client_id))
 
     @extend_schema(operation_id="ib_link_forget", responses={204: None})
     def delete(self, request: Request, client_id: str) -> Response:
+        no_body(request)
+        refuse_conditions(request)
         linking.unlink(actor_of(request).user, client_id)
         return Response(status=204)

@@ -10,7 +10,17 @@ from rest_framework.viewsets import ViewSet
 
 from backlog_site.api import schemas
 from backlog_site.api.actors import actor_of
-from backlog_site.api.responses import body_of, idempotency_key, if_match, parameter, read_response, text_of, with_etag
+from backlog_site.api.responses import (
+    body_of,
+    boolean_parameter,
+    conditions_of,
+    idempotency_key,
+    no_body,
+    read_response,
+    refuse_conditions,
+    text_of,
+    with_etag,
+)
 from resources_app import batches, writing
 from resources_app.serializers import comment_json, created_json
 from resources_app.uris import build
@@ -29,6 +39,7 @@ class ItemViewSet(ViewSet):
 
     def create(self, request: Request) -> Response:
         actor, values = actor_of(request), body_of(request)
+        refuse_conditions(request)
         created = batches.once(
             actor,
             idempotency_key(request),
@@ -40,22 +51,20 @@ class ItemViewSet(ViewSet):
         return response
 
     def partial_update(self, request: Request, pk: str) -> Response:
-        uri = build(self.collection, pk)
-        writing.write(actor_of(request), uri, {"type": "merge", "value": body_of(request)}, if_match(request))
+        _write(request, build(self.collection, pk), {"type": "merge", "value": body_of(request)})
         return read_response(request, self.collection, pk)
 
     def destroy(self, request: Request, pk: str) -> Response:
         """Archives; `?permanent=true` deletes for good and is for admins."""
-        uri = build(self.collection, pk)
-        if parameter(request, "permanent", default="false") == "true":
-            writing.delete_permanently(actor_of(request), uri)
-        else:
-            writing.archive(actor_of(request), uri, if_match(request))
+        no_body(request, "permanent")
+        remove = writing.delete_permanently if boolean_parameter(request, "permanent") else writing.archive
+        remove(actor_of(request), build(self.collection, pk), conditions_of(request))
         return Response(status=204)
 
     @action(detail=True, methods=["post"])
     def unarchive(self, request: Request, pk: str) -> Response:
-        writing.unarchive(actor_of(request), build(self.collection, pk))
+        no_body(request)
+        writing.unarchive(actor_of(request), build(self.collection, pk), conditions_of(request))
         return read_response(request, self.collection, pk)
 
     @action(detail=True, methods=["get", "post"])
@@ -101,15 +110,27 @@ class CommentViewSet(ViewSet):
 
     def partial_update(self, request: Request, pk: str) -> Response:
         operation = {"type": "set", "value": body_of(request, "body").get("body")}
-        writing.write(actor_of(request), build("comments", pk), operation, if_match(request))
+        _write(request, build("comments", pk), operation)
         return read_response(request, "comments", pk)
 
     def destroy(self, request: Request, pk: str) -> Response:
-        writing.archive(actor_of(request), build("comments", pk), if_match(request))
+        no_body(request)
+        writing.archive(actor_of(request), build("comments", pk), conditions_of(request))
         return Response(status=204)
 
 
+def _write(request: Request, uri: str, operation: dict[str, Any]) -> None:
+    actor, conditions = actor_of(request), conditions_of(request)
+    batches.once(
+        actor,
+        idempotency_key(request),
+        {"write": uri, "operation": operation} | conditions.fingerprint(),
+        lambda: writing.write(actor, uri, operation, conditions),
+    )
+
+
 def _add_comment(request: Request, item_uri: str, body: Any) -> Response:
+    refuse_conditions(request)
     actor = actor_of(request)
     created = batches.once(
         actor,

@@ -1,16 +1,24 @@
 """From a reading or a written thing to an HTTP answer: body, ETag, 304."""
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, TypeVar
 
+from django.http import HttpResponse
+from django.utils.http import parse_http_date_safe
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from backlog_site.api.actors import actor_of
-from resources_app.errors import ValidationFailed
-from resources_app.etags import normalise
+from resources_app.errors import Conflict, ValidationFailed
+from resources_app.preconditions import EntityTags, Preconditions, parse_tags
 from resources_app.readers.reading import Reading
 from resources_app.reading import read
 from resources_app.uris import build
+
+CONDITIONAL = ("If-Match", "If-None-Match", "If-Unmodified-Since")
+R = TypeVar("R", bound=HttpResponse)
 
 
 def read_response(request: Request, *segments: str, whole: bool = False) -> Response:
@@ -21,31 +29,73 @@ def read_response(request: Request, *segments: str, whole: bool = False) -> Resp
 
 
 def reading_response(request: Request, reading: Reading, *, whole: bool) -> Response:
-    if _is_known(request, reading.etag):
-        return with_etag(Response(status=304), reading.etag)
-    return with_etag(Response(reading.as_json() if whole else reading.contents), reading.etag)
+    return if_changed(request, reading.etag, lambda: Response(reading.as_json() if whole else reading.contents))
 
 
-def with_etag(response: Response, etag: str) -> Response:
+def if_changed(request: Request, etag: str, answer: Callable[[], R]) -> R | Response:
+    """Answer 304 to a reader who has this state. The conditions of a write were checked when it was written."""
+    conditions = conditions_of(request) if request.method in ("GET", "HEAD") else Preconditions()
+    if conditions.if_match and not conditions.if_match.match_strongly(etag):
+        raise Conflict("The resource has another ETag than If-Match asks for.", current_etag=etag, diff=None)
+    return with_etag(Response(status=304) if conditions.is_excluded(etag) else answer(), etag)
+
+
+def with_etag(response: R, etag: str) -> R:
     response["ETag"] = f'"{etag}"'
     response["Cache-Control"] = "private, no-cache"
     return response
 
 
-def if_match(request: Request) -> str | None:
-    return request.headers.get("If-Match")
+def conditions_of(request: Request, etag: Any = None) -> Preconditions:
+    """The conditional headers of the request, together with the ETag of its body. All of them must hold."""
+    matched, excluded = (_tags(request, header) for header in ("If-Match", "If-None-Match"))
+    since = None if matched else _date(request, "If-Unmodified-Since")
+    return Preconditions(etag, matched, excluded, since)
 
 
-def must_be_new(request: Request) -> bool:
-    return request.headers.get("If-None-Match", "").strip() == "*"
+def _tags(request: Request, header: str) -> EntityTags | None:
+    value = request.headers.get(header)
+    return None if value is None else parse_tags(header, value)
 
 
-def idempotency_key(request: Request) -> str | None:
-    return request.headers.get("Idempotency-Key")
+def _date(request: Request, header: str) -> datetime | None:
+    value = request.headers.get(header)
+    if value is None:
+        return None
+    seconds = parse_http_date_safe(value)
+    if seconds is None:
+        raise ValidationFailed(f"{header} must be a date as HTTP writes it.", field=header, value=value[:200])
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def refuse_conditions(request: Request) -> None:
+    """For a request that creates something or has no single target. `If-None-Match: *` says what creating does anyway."""
+    conditions = conditions_of(request)
+    if conditions.if_none_match and conditions.if_none_match.anything:
+        conditions = replace(conditions, if_none_match=None)
+    if conditions:
+        header = next(name for name in CONDITIONAL if name in request.headers)
+        raise ValidationFailed(
+            f"{header} has no meaning here.",
+            suggestion="Leave the header out. An operation of a batch carries its ETag as etag.",
+            field=header,
+            value=request.headers[header][:200],
+        )
+
+
+def idempotency_key(request: Request, body: dict[str, Any] | None = None) -> Any:
+    """The key of the header or of the body; two that differ are refused."""
+    header, given = request.headers.get("Idempotency-Key"), (body or {}).get("idempotency_key")
+    if header is not None and given not in (None, header):
+        raise ValidationFailed(
+            "Idempotency-Key and idempotency_key differ.", field="idempotency_key", value=given, header=header
+        )
+    return header if given is None else given
 
 
 def body_of(request: Request, *known: str) -> dict[str, Any]:
-    """The JSON object of the request; with `known`, a name beyond them is refused."""
+    """The JSON object of a request that writes. Refuses parameters and, with `known`, any other name."""
+    refuse_parameters(request)
     body = request.data
     if not isinstance(body, dict):
         raise ValidationFailed("The body must be a JSON object.", field="body")
@@ -54,10 +104,34 @@ def body_of(request: Request, *known: str) -> dict[str, Any]:
     return body
 
 
+def no_body(request: Request, *parameters: str) -> None:
+    """For a request that says all by its address: nothing else it carries would be read."""
+    refuse_parameters(request, *parameters)
+    if request.data:
+        raise ValidationFailed("This request takes no body.", field="body")
+
+
+def refuse_parameters(request: Request, *known: str) -> None:
+    """Refuse query parameters beyond `known`, and one that is given twice."""
+    for name, values in request.query_params.lists():
+        if name not in known:
+            raise ValidationFailed(f"Unknown parameter {name!r}.", field=name, allowed_values=list(known))
+        if len(values) > 1:
+            raise ValidationFailed(f"{name} can be given once.", field=name, value=values)
+
+
+def boolean_parameter(request: Request, name: str) -> bool:
+    values = request.query_params.getlist(name) or ["false"]
+    if len(values) > 1 or values[0] not in {"true", "false", "1", "0"}:
+        raise ValidationFailed(
+            f"{name} must be true or false, once.", field=name, value=values, allowed_values=["true", "false"]
+        )
+    return values[0] in {"true", "1"}
+
+
 def parameter(request: Request, name: str, *others: str, default: str | None = None) -> str:
     """One query parameter; anything but it and `others` is refused."""
-    if unknown := sorted(set(request.query_params) - {name, *others}):
-        raise ValidationFailed(f"Unknown parameter {unknown[0]!r}.", field=unknown[0], allowed_values=[name, *others])
+    refuse_parameters(request, name, *others)
     value: str | None = request.query_params.get(name, default)
     if value is None:
         raise ValidationFailed(f"The parameter {name} is needed.", field=name, required=[name])
@@ -76,8 +150,3 @@ def flag(body: dict[str, Any], name: str, default: bool) -> bool:
     if not isinstance(value, bool):
         raise ValidationFailed(f"{name} must be true or false.", field=name, value=value)
     return value
-
-
-def _is_known(request: Request, etag: str) -> bool:
-    known = request.headers.get("If-None-Match", "")
-    return known.strip() == "*" or etag in {normalise(part) for part in known.split(",")}

@@ -43,6 +43,8 @@ def search(request: Request) -> Response:
     given = request.query_params
     if unknown := sorted(set(given) - set(PARAMETERS)):
         raise ValidationFailed(f"Unknown parameter {unknown[0]!r}.", field=unknown[0], allowed_values=list(PARAMETERS))
+    if repeated := [name for name in given if name not in _LISTS and len(given.getlist(name)) > 1]:
+        raise ValidationFailed(f"{repeated[0]} can be given once.", field=repeated[0], value=given.getlist(repeated[0]))
     if "q" not in given:
         raise ValidationFailed("The parameter q is needed.", field="q", required=["q"])
     options: dict[str, Any] = {name: _list(given.getlist(name), name) for name in _LISTS if name in given}

@@ -3,6 +3,7 @@
 import base64
 import json
 from typing import Any
+from urllib.parse import quote
 
 import mcp.types as protocol
 from mcp.server import Server
@@ -14,7 +15,6 @@ from backlog_site.mcp.tools import opened
 from backlog_site.mcp.toolset import checked_arguments
 from resources_app import batches, catalogue, uris, writing
 from resources_app.access import Actor
-from resources_app.errors import ValidationFailed
 from resources_app.readers.collections import list_versions
 from resources_app.readers.reading import Reading
 from resources_app.reading import read
@@ -31,7 +31,7 @@ def install(server: Server[Any]) -> None:
     add = server.add_request_handler
     add("resources/list", protocol.PaginatedRequestParams, list_resources)
     add("resources/templates/list", protocol.PaginatedRequestParams, list_templates)
-    add("resources/read", protocol.ReadResourceRequestParams, read_resource)
+    add("resources/read", ReadParams, read_resource)
     add("completion/complete", protocol.CompleteRequestParams, complete)
     add("resources/write", Arguments, write)
     add("resources/write_batch", Arguments, write_batch)
@@ -49,14 +49,18 @@ class Arguments(protocol.RequestParams):
 
 
 class UriParams(protocol.RequestParams):
-    model_config = {"extra": "allow"}
-
     uri: str
 
-    def refuse_unknown(self) -> None:
-        if unknown := sorted(self.model_extra or {}):
-            known = [name for name in type(self).model_fields if name != "meta"]
-            raise ValidationFailed(f"There is no parameter {unknown[0]!r}.", field=unknown[0], allowed_values=known)
+
+class ReadParams(protocol.ReadResourceRequestParams):
+    """`version` is ours: it reads the address as it was, as `?version=` in the URI does."""
+
+    version: Any = None
+
+    def versioned_uri(self) -> str:
+        if self.version is None:
+            return self.uri
+        return f"{self.uri}{'&' if '?' in self.uri else '?'}version={quote(str(self.version), safe='')}"
 
 
 class VersionsParams(UriParams):
@@ -109,10 +113,8 @@ async def list_templates(
     )
 
 
-async def read_resource(
-    _ctx: ServerRequestContext, params: protocol.ReadResourceRequestParams
-) -> protocol.ReadResourceResult:
-    reading = await in_thread(read, current_actor(), params.uri)
+async def read_resource(_ctx: ServerRequestContext, params: ReadParams) -> protocol.ReadResourceResult:
+    reading = await in_thread(read, current_actor(), params.versioned_uri())
     return protocol.ReadResourceResult(contents=[_contents(reading)])
 
 
@@ -148,13 +150,11 @@ async def write_batch(_ctx: ServerRequestContext, params: Arguments) -> Answer:
 
 
 async def schema(_ctx: ServerRequestContext, params: UriParams) -> Answer:
-    params.refuse_unknown()
     reading = await in_thread(read, current_actor(), f"{params.uri}/schema")
     return Answer(**reading.contents)
 
 
 async def versions(_ctx: ServerRequestContext, params: VersionsParams) -> Answer:
-    params.refuse_unknown()
     return Answer(**await in_thread(_versions, current_actor(), params))
 
 

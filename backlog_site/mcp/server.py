@@ -19,6 +19,8 @@ from resources_app.errors import ValidationFailed
 
 MAX_AGENT = 100
 UNAUTHENTICATED = -32001
+# Lists that are always answered whole.
+ONE_PAGE = frozenset({"tools/list", "prompts/list", "resources/templates/list"})
 
 # The package's object, for toolsets and prompts; and the SDK's one below it, for request handlers.
 toolsets = published
@@ -33,7 +35,7 @@ def install() -> None:
     prompts.install(toolsets)
     low_level.title = "Backlog"
     low_level.version = "1"
-    low_level.middleware.extend([translate_errors, act_for_caller])
+    low_level.middleware.extend([translate_errors, act_for_caller, refuse_unknown_params])
     low_level.add_request_handler("tools/list", protocol.PaginatedRequestParams, list_tools)
     low_level.add_request_handler("tools/call", protocol.CallToolRequestParams, call_tool)
     low_level.add_request_handler("prompts/get", protocol.GetPromptRequestParams, prompts.get_prompt)
@@ -96,6 +98,22 @@ async def act_for_caller(ctx: ServerRequestContext, call_next: CallNext) -> Hand
     actor = caller.credential.actor("mcp", **how)
     with acting_as(actor):
         return await call_next(ctx)
+
+
+async def refuse_unknown_params(ctx: ServerRequestContext, call_next: CallNext) -> HandlerResult:
+    """A middleware: a parameter that no handler would read is refused, and so is a page behind the only one."""
+    params, handler = ctx.params or {}, low_level.get_request_handler(ctx.method)
+    if handler and handler.params_type.model_config.get("extra") != "allow":
+        known = [field.alias or name for name, field in handler.params_type.model_fields.items()]
+        if unknown := sorted(set(params) - set(known)):
+            raise ValidationFailed(
+                f"{ctx.method} has no parameter {unknown[0]!r}.", field=unknown[0], allowed_values=known
+            )
+    if ctx.method in ONE_PAGE and params.get("cursor"):
+        raise ValidationFailed(
+            f"{ctx.method} answers one page, so there is no cursor.", field="cursor", value=params["cursor"]
+        )
+    return await call_next(ctx)
 
 
 def _agent(ctx: ServerRequestContext) -> str:

@@ -7,9 +7,10 @@ from pydantic import Field
 
 from backlog_site.mcp.context import current_actor
 from backlog_site.mcp.threads import in_loop
-from backlog_site.mcp.toolset import Toolset, documented, from_json, tool
+from backlog_site.mcp.toolset import Null, Toolset, documented, from_json, tool
 from resources_app import batches, bundles, discovery, writing
 from resources_app.bundles import MAX_TOKENS
+from resources_app.errors import ValidationFailed
 from resources_app.reading import read
 from resources_app.registry import REGISTRY
 from resources_app.serializers import created_json, item_line
@@ -22,6 +23,21 @@ Words = list[str] | None
 Status = Literal["open", "in_progress", "blocked", "done", "cancelled"]
 Kind = Literal["task", "epic", "resource", "ib_folder", "ib_resource"]
 Priority = Literal["none", "low", "medium", "high", "urgent"]
+SETTABLE = (
+    "title",
+    "description",
+    "status",
+    "priority",
+    "epic_id",
+    "parent_id",
+    "labels",
+    "assignee",
+    "due_date",
+    "depends_on",
+    "evidence",
+    "blocked_reason",
+    "references",
+)
 Operation = Annotated[Answer, Field(description='{"type": …} and its arguments')]
 
 
@@ -168,7 +184,7 @@ class BacklogTools(Toolset):
         body = {"create": type, "values": given}
         return batches.once(actor, idempotency_key, body, lambda: created_json(writing.create_item(actor, type, given)))
 
-    @tool("Update fields", destructive_hint=True, idempotent_hint=True, open_world_hint=False)
+    @tool("Update fields", null_clears=SETTABLE, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
     def backlog_update(
         self,
         id: str,
@@ -187,7 +203,7 @@ class BacklogTools(Toolset):
         blocked_reason: Words = None,
         references: list[Answer] | None = None,
     ) -> Answer:
-        """Set whole fields of a task or epic; '' or [] clears one. Answers the new ETag and what changed."""
+        """Set whole fields of a task or epic; null, '' or [] clears one. Answers the new ETag and what changed."""
         values = {
             "title": title,
             "description": description,
@@ -203,8 +219,10 @@ class BacklogTools(Toolset):
             "blocked_reason": blocked_reason,
             "references": references,
         }
-        operation = {"type": "merge", "value": _given(values)}
-        return writing.write(current_actor(), bundles.uri_for(id), operation, etag)
+        given = {name: None if value is Null.SENT else value for name, value in _given(values).items()}
+        if not given:
+            raise ValidationFailed("Name at least one field to set.", field="title", allowed_values=list(SETTABLE))
+        return writing.write(current_actor(), bundles.uri_for(id), {"type": "merge", "value": given}, etag)
 
     @tool("Archive or delete", destructive_hint=True, idempotent_hint=True, open_world_hint=False)
     def backlog_delete(
@@ -215,10 +233,8 @@ class BacklogTools(Toolset):
     ) -> Answer:
         """Archive a thing: it leaves the lists and becomes read-only."""
         uri = bundles.uri_for(id)
-        if permanent:
-            writing.delete_permanently(current_actor(), uri)
-        else:
-            writing.archive(current_actor(), uri, etag)
+        remove = writing.delete_permanently if permanent else writing.archive
+        remove(current_actor(), uri, etag)
         return {"uri": uri, "deleted": permanent, "archived": not permanent}
 
     @tool("Edit a part", destructive_hint=True, idempotent_hint=False, open_world_hint=False)

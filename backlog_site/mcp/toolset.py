@@ -3,8 +3,9 @@
 import functools
 import inspect
 import json
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection
+from enum import Enum
+from typing import Any, TypeVar, cast
 
 from django.db import OperationalError
 from mcp import MCPError
@@ -23,12 +24,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 Schema = dict[str, Any]
 
 
-def tool(title: str, **hints: bool) -> Callable[[F], F]:
-    """`@tool("Search the backlog", read_only_hint=True)` above a method of a toolset."""
+class Null(Enum):
+    """Stands for a null that was sent, where an argument that was not sent is None. See `tool(null_clears=…)`."""
+
+    SENT = "null"
+
+
+def tool(title: str, *, null_clears: Collection[str] = (), **hints: bool) -> Callable[[F], F]:
+    """`@tool("Search the backlog", read_only_hint=True)` above a method of a toolset.
+
+    An argument named in `null_clears` arrives as `Null.SENT` where the caller sent null."""
 
     def mark(method: F) -> F:
         annotations = ToolAnnotations.model_validate({"title": title, **hints})
-        method.__mcp_tool__ = (title, annotations)  # type: ignore[attr-defined]
+        method.__mcp_tool__ = (title, annotations, frozenset(null_clears))  # type: ignore[attr-defined]
         return method
 
     return mark
@@ -46,6 +55,8 @@ def documented(**parts: str) -> Callable[[F], F]:
 
 class CarefulTool(Tool):
     """Refuses unknown arguments by name, takes objects sent as JSON text, and answers domain errors as they are."""
+
+    null_clears: frozenset[str] = frozenset()
 
     async def run(self, arguments: dict[str, Any], context: Any, convert_result: bool = False) -> Any:
         with measured_tool(self.name) as note:
@@ -97,7 +108,9 @@ class CarefulTool(Tool):
         return ValidationFailed(f"{self.name}: {field}: {first['msg']}.", field=field, **details)
 
     def _validated(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        return self.fn_metadata.arg_model.model_validate(arguments).model_dump_one_level()
+        validated = self.fn_metadata.arg_model.model_validate(arguments).model_dump_one_level()
+        sent = {name: Null.SENT for name in self.null_clears & set(arguments) if arguments[name] is None}
+        return validated | sent
 
 
 def checked_arguments(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -130,14 +143,16 @@ class Toolset(MCPToolset):  # type: ignore[misc]  # the package has no types
         return [self._add_tool(tool_manager, method) for method in marked]
 
     def _add_tool(self, tool_manager: ToolManager, method: Callable[..., Any]) -> Tool:
-        title, annotations = method.__mcp_tool__  # type: ignore[attr-defined]
+        title, annotations, null_clears = method.__mcp_tool__  # type: ignore[attr-defined]
 
         @functools.wraps(method)
         async def call(*args: Any, **kwargs: Any) -> Any:
             return await in_thread(method, *args, **kwargs)
 
         description = " ".join((inspect.getdoc(method) or "").split())
-        made = CarefulTool.from_function(call, title=title, description=description, annotations=annotations)
+        tool = CarefulTool.from_function(call, title=title, description=description, annotations=annotations)
+        made = cast("CarefulTool", tool)
+        made.null_clears = null_clears
         made.parameters = lean(made.parameters) | {"additionalProperties": False}
         made.fn_metadata.output_schema = {"type": "object"}
         # Not through add_tool(), which would build a Tool of the SDK's own class.

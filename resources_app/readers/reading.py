@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from resources_app.access import Actor
-from resources_app.errors import NotFound
+from resources_app.errors import NotFound, ValidationFailed
 from resources_app.models.base import Versioned
 from resources_app.outcomes import size_of
 from resources_app.targets import Target, visible_thing
@@ -22,7 +22,11 @@ class ReadRequest:
     variables: dict[str, str]
 
     def parameter(self, name: str, default: str = "") -> str:
-        return next((value for key, value in self.uri.query if key == name), default)
+        """The one value of a parameter; a second one would be ignored, so it is refused."""
+        values = [value for key, value in self.uri.query if key == name]
+        if len(values) > 1:
+            raise ValidationFailed(f"{name} can be given once.", field=name, value=values)
+        return values[0] if values else default
 
     @property
     def collection(self) -> str:

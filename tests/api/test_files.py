@@ -121,3 +121,34 @@ def test_a_local_file_answers_only_inside_a_root(bob: User, tmp_path: Path, sett
     for path in (outside / "b.md", root / "link.md", Path("/etc/passwd"), root / "absent.md"):
         response = client.get(f"/api/v1/resource/?uri=file://{path}")
         assert (response.status_code, error_of(response)["code"]) == (404, "not_found")
+
+
+def test_a_patch_that_fails_leaves_the_file_where_it_was(alice: User) -> None:
+    client = ApiClient(alice)
+    client.post(FILES, {"path": "rt/mv.md", "content": "text"})
+    for refused in (
+        {"path": "rt/moved.md", "title": 123},
+        {"path": "rt/moved.md", "groups": ["strangers"]},
+        {"path": "rt/moved.md", "tags": [" "]},
+        {"title": "New", "path": "../out.md"},
+    ):
+        answer = client.patch(f"{FILES}rt/mv.md", refused)
+        assert (answer.status_code, error_of(answer)["code"]) == (400, "validation_failed")
+        assert client.get(f"{FILES}rt/moved.md").status_code == 404
+        kept = client.get(f"{FILES}rt/mv.md").json()
+        assert kept["version"] == 1 and Resource.objects.get().title == ""
+    assert client.patch(f"{FILES}rt/mv.md?bogus=1", {"path": "rt/moved.md"}).status_code == 400
+    assert client.get(f"{FILES}rt/mv.md").json()["version"] == 1
+
+
+def test_a_patch_moves_and_renames_under_one_etag(alice: User) -> None:
+    client = ApiClient(alice)
+    etag = client.post(FILES, {"path": "rt/mv.md", "content": "text"})["ETag"]
+    both = {"path": "rt/moved.md", "title": "Moved"}
+    moved = client.patch(f"{FILES}rt/mv.md", both, If_Match=etag)
+    assert (moved.status_code, moved.json()["uri"]) == (200, "mcp://backlog/resources/rt/moved.md")
+    assert Resource.objects.get().title == "Moved"
+    for stale in ({"path": "rt/mv.md", "title": "Back"}, {"title": "Back"}, {}):
+        answer = client.patch(f"{FILES}rt/moved.md", stale, If_Match=etag)
+        assert (answer.status_code, error_of(answer)["code"]) == (409, "conflict"), stale
+    assert (Resource.objects.get().title, Resource.objects.get().path) == ("Moved", "resources/rt/moved.md")

@@ -253,3 +253,13 @@ def test_put_is_answered_with_what_is_allowed(alice: User) -> None:
     response = ApiClient(alice).request("put", f"{TASKS}{task.ref}/", {"title": "x"})
     assert response.status_code == 405
     assert "PATCH" in error_of(response)["details"]["allowed"]
+
+
+def test_null_in_a_patch_clears_a_field_or_is_refused_by_its_name(alice: User) -> None:
+    client = ApiClient(alice)
+    made = client.post("/api/v1/tasks/", {"title": "T", "priority": "high", "assignee": "alice"}).json()
+    patched = client.patch(f"/api/v1/tasks/{made['id']}/", {"priority": None, "assignee": None}).json()
+    assert (patched["priority"], patched["assignee"]) == ("none", None)
+    for name in ("title", "status"):
+        answer = client.patch(f"/api/v1/tasks/{made['id']}/", {name: None})
+        assert (answer.status_code, error_of(answer)["details"]["field"]) == (400, name)

@@ -49,6 +49,7 @@ def escaped(query: str) -> str:
         ("label=web&label=none", [1]),
         ("priority=urgent&priority=low", [1, 4]),
         ("ready=true", [1]),
+        ("ready=false", [2, 3, 4, 5]),
         ("search=authentication", [3]),
         ("search=задача", [4]),
         ("limit=50&offset=0", [1, 2, 3, 4, 5]),

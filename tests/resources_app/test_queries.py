@@ -69,6 +69,17 @@ def test_ready_means_open_and_nothing_unfinished_before_it(bob: User) -> None:
     assert found(bob, ("ready", "true")) == ["waits"]
 
 
+def test_not_ready_is_everything_else(bob: User) -> None:
+    first = make_task(title="first")
+    make_task(title="waits", depends_on=[first.ref])
+    make_task(title="busy", status="in_progress")
+    make_task(title="over", status="done")
+    assert found(bob, ("ready", "false")) == ["busy", "over", "waits"]
+    assert found(bob, ("ready", "false"), ("status", "open")) == ["waits"]
+    writing.write(system(), task_uri(first, "status"), {"type": "set", "value": "done"})
+    assert found(bob, ("ready", "false")) == ["busy", "first", "over"]
+
+
 def test_search_wants_every_word_somewhere(bob: User) -> None:
     make_task(title="Login page", description="uses OAuth")
     make_task(title="Login form")

@@ -1,6 +1,9 @@
-"""What a write refers to may be deleted before it commits: then it is refused as a conflict, and leaves nothing."""
+"""Two transactions touch the same rows: a deletion that overlaps is a conflict, and a wait for a row loses nothing."""
 
 import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -8,10 +11,11 @@ from django.db import connection
 
 from resources_app import writing
 from resources_app.documents import uri_of
-from resources_app.errors import BacklogError, Conflict
-from resources_app.models import Task, TaskDependency
-from tests.factories import as_actor, make_epic, make_task
-from tests.resources_app.acting import write
+from resources_app.errors import BacklogError, Conflict, NotFound, PermissionDenied
+from resources_app.models import Comment, Epic, Task, TaskDependency
+from resources_app.models.base import Versioned
+from tests.factories import as_actor, make_epic, make_task, make_user
+from tests.resources_app.acting import again, is_replayed, write
 from tests.resources_app.elsewhere import Elsewhere, overlapping
 
 pytestmark = [pytest.mark.django_db(transaction=True, serialized_rollback=True), overlapping]
@@ -20,27 +24,32 @@ pytestmark = [pytest.mark.django_db(transaction=True, serialized_rollback=True),
 def refused_while(deletion: Elsewhere, work: threading.Thread, errors: list[BacklogError]) -> type[BacklogError]:
     """The write waits, when it commits, for the deletion to be over."""
     with deletion:
-        work.start()
-        while not somebody_waits():
-            assert work.is_alive(), errors
+        start_and_wait(work, 1)
     work.join(60)
     (error,) = errors
     return type(error)
 
 
-def somebody_waits() -> bool:
+def start_and_wait(work: threading.Thread, waiters: int) -> None:
+    """Return once so many transactions wait for a lock, this one among them."""
+    work.start()
+    while waiting() < waiters:
+        assert work.is_alive(), "it ended without having waited"
+
+
+def waiting() -> int:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
         )
-        return bool(cursor.fetchone()[0])
+        return int(cursor.fetchone()[0])
 
 
-def in_thread(work: object, errors: list[BacklogError]) -> threading.Thread:
+def in_thread(work: Callable[[], object], errors: list[Any]) -> threading.Thread:
     def run() -> None:
         try:
-            work()  # type: ignore[operator]
-        except BacklogError as error:
+            work()
+        except Exception as error:  # noqa: BLE001  the test looks at it, whatever it is
             errors.append(error)
         finally:
             connection.close()
@@ -66,3 +75,63 @@ def test_a_dependency_deleted_at_the_same_moment_is_a_conflict(alice: User, caro
     task.refresh_from_db()
     assert (task.depends_on, task.version) == ([], 1)
     assert not TaskDependency.objects.exists()
+
+
+def one_after_the_other(thing: Versioned, *writes: Callable[[], object]) -> list[Exception]:
+    """Each write waits for the row behind the ones before it, then all go on. Return what they raised."""
+    errors: list[Exception] = []
+    queue = [in_thread(work, errors) for work in writes]
+    with Elsewhere(lambda: type(thing)._base_manager.select_for_update().get(pk=thing.pk)):
+        for place, work in enumerate(queue, 1):
+            start_and_wait(work, place)
+    for work in queue:
+        work.join(60)
+    return errors
+
+
+@pytest.mark.parametrize("make", [make_task, make_epic])
+@pytest.mark.parametrize(("before", "after"), [(None, "bob"), ("alice", "bob"), ("alice", None)])
+def test_a_write_behind_a_change_of_the_assignee_sees_the_new_one(
+    alice: User, bob: User, make: Any, before: str | None, after: str | None
+) -> None:
+    item = make(assignee=before)
+    first = partial(write, alice, item, "assignee", type="set", value=after)
+    second = partial(write, alice, item, "description", type="append", content="+B")
+    assert one_after_the_other(item, first, second) == []
+    kept = again(item)
+    assert (kept.assignee and kept.assignee.username, kept.description, kept.version) == (after, "+B", 3)
+    assert is_replayed(item)
+
+
+def test_a_comment_is_edited_behind_another_edit_and_behind_a_change_of_its_author(alice: User, bob: User) -> None:
+    epic = make_epic()
+    comment = writing.add_comment(as_actor(alice), uri_of(epic), "one")
+
+    def lose_the_author() -> None:
+        Comment.objects.filter(pk=comment.pk).update(author=bob)
+
+    append = partial(write, alice, comment, type="append", content=" two")
+    (error,) = one_after_the_other(comment, append, lose_the_author, append)
+    assert isinstance(error, PermissionDenied), "the comment is another author's by now"
+    assert again(comment).body == "one two"
+
+
+def test_a_write_behind_a_change_of_the_groups_obeys_the_new_groups(carol: User) -> None:
+    dana = make_user("dana", "contributor", "red")
+    make_user("erin", "blue")
+    task = make_task(groups=["red"])
+    limit = partial(write, carol, task, "groups", type="set", value=["blue"])
+    append = partial(write, dana, task, "description", type="append", content="seen")
+    (error,) = one_after_the_other(task, limit, append)
+    assert isinstance(error, NotFound)
+    assert (again(task).description, again(task).version) == ("", 2)
+
+
+def test_a_write_behind_a_move_to_another_epic_keeps_the_move(alice: User) -> None:
+    one, other = make_epic(), make_epic()
+    task = make_task(epic_id=one.ref)
+    move = partial(write, alice, task, "epic_id", type="set", value=other.ref)
+    append = partial(write, alice, task, "description", type="append", content="+B")
+    assert one_after_the_other(task, move, append) == []
+    assert (again(task).epic, again(task).description) == (Epic.objects.get(pk=other.pk), "+B")
+    assert is_replayed(task)
