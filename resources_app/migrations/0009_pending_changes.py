@@ -25,6 +25,9 @@ WHERE resources_app_change.id = numbered.id
 def position_changes(apps, schema_editor):
     connection = schema_editor.connection
     is_postgresql = connection.vendor == "postgresql"
+    if is_postgresql:
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE resources_app_change")
     positioned, last = CHUNK, 0
     while positioned == CHUNK:
         with transaction.atomic(connection.alias), connection.cursor() as cursor:
