@@ -35,14 +35,14 @@ MAX_PASSES = 20
 LOCK_KEY = 0x6261636B6C6F67
 LOCK_MILLISECONDS = 2000
 
-ASSIGN = f"""
+ASSIGN = """
 UPDATE resources_app_change SET position = numbered.place
 FROM (
     SELECT id, row_number() OVER (ORDER BY id) + (
         SELECT COALESCE(MAX(position), 0) FROM resources_app_change WHERE position IS NOT NULL
     ) AS place
     FROM (
-        SELECT id FROM resources_app_change WHERE position IS NULL ORDER BY position, id LIMIT {CHUNK}
+        SELECT id FROM resources_app_change WHERE position IS NULL ORDER BY position, id LIMIT %s
     ) AS pending
 ) AS numbered
 WHERE resources_app_change.id = numbered.id
@@ -132,7 +132,7 @@ def _pass_on_sqlite() -> int:
 def _assign() -> int:
     """One statement positions up to a chunk of changes. Return how many."""
     with connection.cursor() as cursor:
-        cursor.execute(ASSIGN)
+        cursor.execute(ASSIGN, [CHUNK])
         return int(cursor.rowcount)
 
 

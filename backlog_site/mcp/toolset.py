@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from django.db import OperationalError
+from django.db import DatabaseError, InterfaceError
 from mcp import MCPError
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool, ToolManager
@@ -17,7 +17,8 @@ from pydantic import ValidationError
 
 from backlog_site.mcp.threads import in_thread
 from backlog_site.metrics import measured_tool
-from resources_app.errors import BacklogError, Unavailable, ValidationFailed
+from resources_app.errors import BacklogError, ValidationFailed
+from resources_app.schema import refusal_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 Schema = dict[str, Any]
@@ -60,9 +61,12 @@ class CarefulTool(Tool):
         except BacklogError as error:
             note(error.code)
             return error_result(error)
-        except OperationalError:
-            note(Unavailable.code)
-            return error_result(Unavailable("The database is busy or away."))
+        except (DatabaseError, InterfaceError) as error:
+            refused = refusal_of(error)
+            if refused is None:
+                raise UnexpectedToolError(f"Error executing tool {self.name}") from error
+            note(refused.code)
+            return error_result(refused)
         except (MCPError, ToolError):
             raise
         except Exception as error:  # the edge: what an unexpected error says stays in the log

@@ -35,7 +35,9 @@ def position_changes(apps, schema_editor):
                 cursor.execute(f"SELECT pg_advisory_xact_lock({LOCK_KEY})")
             cursor.execute(ASSIGN, [last])
             positioned = cursor.rowcount
-            cursor.execute("SELECT id FROM resources_app_change WHERE position IS NOT NULL ORDER BY position DESC LIMIT 1")
+            cursor.execute(
+                "SELECT id FROM resources_app_change WHERE position IS NOT NULL ORDER BY position DESC LIMIT 1"
+            )
             [last] = cursor.fetchone() or [0]
     if is_postgresql:
         with connection.cursor() as cursor:
