@@ -22,7 +22,8 @@ from django.db import IntegrityError, connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import Model
 
-from resources_app.models import Change, Epic, Resource, Task
+from resources_app import tallies
+from resources_app.models import Epic, Resource, Task
 
 FORMAT = 1
 BATCH = 500
@@ -142,15 +143,15 @@ def _times_as_given() -> Iterator[None]:
 
 
 def _read_all(lines: IO[str], progress: Progress) -> int:
-    _check_head(json.loads(lines.readline()))
+    is_older = _check_head(json.loads(lines.readline()))
     for model in kept_models():
         _empty(model)
     done = 0
     for steps in _load(_rows_of(lines)):
         progress(steps=steps)
         done += steps
-    # The transactions it names were another server's; the ids keep the order.
-    Change.objects.exclude(txid=0).update(txid=0)
+    if is_older:
+        tallies.recount()
     with connection.cursor() as cursor:
         for statement in connection.ops.sequence_reset_sql(no_style(), kept_models()):
             cursor.execute(statement)
@@ -158,13 +159,22 @@ def _read_all(lines: IO[str], progress: Progress) -> int:
     return done
 
 
-def _check_head(head: Any) -> None:
+def _check_head(head: Any) -> bool:
+    """Return whether an older release made the backup. Raise BackupRefused for what this release cannot read.
+
+    Migrations only add (docs/upgrade.md), so rows of an older release fit: a column that came later takes its default,
+    readers position its changes, and the counts that a migration made are made again.
+    """
     if not isinstance(head, dict) or head.get("backlog") != FORMAT:
         raise BackupRefused("This is not a backup of Backlog.")
-    if head["migrations"] != _migrations():
+    made, here = ({(app, name) for app, name in found} for found in (head["migrations"], _migrations()))
+    if unknown := made - here:
+        names = ", ".join(sorted(f"{app}.{name}" for app, name in unknown))
         raise BackupRefused(
-            "The backup was made by another version of Backlog. Restore it with that version, then upgrade and migrate."
+            f"The backup was made by a newer release, which has the migrations {names}. Upgrade this site and run"
+            " manage.py migrate, then restore."
         )
+    return made != here
 
 
 def _empty(model: type[Model]) -> None:

@@ -10,13 +10,12 @@ import structlog
 from django.conf import settings
 from django.core.signing import BadSignature, TimestampSigner
 from django.db import Error, connection, connections
-from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from backlog_site.embedded import valkey_answers
-from resources_app import jobs
+from resources_app import jobs, schema
 from resources_app.errors import Unavailable
 
 PATIENCE_SECONDS = 2
@@ -46,19 +45,16 @@ def _ask_database() -> dict[str, Any]:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
-        if not _is_migrated():
-            return {"database": "ok", "migrations": "missing"}
+        if unknown := schema.unknown_migrations():
+            return {"database": "ok", "migrations": "newer", "unknown_migrations": unknown}
+        if missing := schema.missing_migrations():
+            return {"database": "ok", "migrations": "missing", "missing_migrations": missing}
         return {"database": "ok", "migrations": "ok", "job_lag_seconds": round(jobs.lag(), 1)}
     except Error as error:
         logger.warning("database_unavailable", reason=str(error))
         return {"database": "unavailable"}
     finally:
         connections.close_all()
-
-
-def _is_migrated() -> bool:
-    executor = MigrationExecutor(connection)
-    return not executor.migration_plan(executor.loader.graph.leaf_nodes())
 
 
 def _ask_redis() -> dict[str, Any]:
@@ -99,11 +95,20 @@ def _forwarded(request: HttpRequest) -> list[str]:
 def readyz(request: HttpRequest) -> JsonResponse:
     checks = ask_all()
     if checks["database"] != "ok" or checks["migrations"] != "ok":
-        error = Unavailable("The database is away or not migrated.", **checks)
+        error = _reason(checks)
         answer = {"status": "unavailable", "checks": checks, "error": error.as_json()}
         return JsonResponse(answer, status=error.status, headers={"Retry-After": str(PATIENCE_SECONDS)})
     healthy = checks["redis"] == checks["disk"] == "ok" and checks["job_lag_seconds"] < LAGGING_SECONDS
     return JsonResponse({"status": "ok" if healthy else "degraded", "checks": checks})
+
+
+def _reason(checks: dict[str, Any]) -> Unavailable:
+    """A load balancer drains a process that is not ready; its operator reads here why."""
+    if unknown := checks.get("unknown_migrations"):
+        return schema.newer_schema(unknown)
+    if missing := checks.get("missing_migrations"):
+        return schema.older_schema(missing)
+    return Unavailable("The database is busy or unreachable.", **checks)
 
 
 def ask_all() -> dict[str, Any]:

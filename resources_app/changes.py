@@ -1,8 +1,8 @@
 """The change rows: who did what, when and through which door; at once audit trail and feed.
 
 A row is written in the transaction of its cause. On PostgreSQL ids are given out before commit, so reading "everything
-after id N" would skip a transaction that commits late. The feed is therefore ordered by transaction id and stops before
-the oldest transaction still running. SQLite has one writer at a time: there the id alone is the order of commits.
+after id N" would skip a transaction that commits late. The feed is ordered by positions instead, which the sequencer
+gives to committed rows: see sequencing.py.
 """
 
 import datetime
@@ -14,10 +14,11 @@ from django.db import connection
 from django.db.models import BigIntegerField, Func
 from django.utils import timezone
 
+from resources_app import sequencing
 from resources_app.access import Actor, Person
-from resources_app.errors import ValidationFailed
 from resources_app.models import Change, IBFolder, IBResource
 from resources_app.models.base import Versioned
+from resources_app.sequencing import SEQUENCED, Position
 from resources_app.vocabulary import Via
 
 MAX_SUMMARY = 200
@@ -31,6 +32,8 @@ _listeners: list[Listener] = []
 
 
 class _CurrentTransaction(Func):
+    """Processes of the release before still order the feed by it during an upgrade."""
+
     template = "pg_current_xact_id()::text::bigint"
     output_field = BigIntegerField()
 
@@ -71,6 +74,7 @@ def record(
         created_at=at or actor.moment,
     )
     change.save(force_insert=True)
+    sequencing.follow_write()
     for listener in _listeners:
         listener(change, thing)
     return change
@@ -110,24 +114,19 @@ def record_mirrored(entries: Sequence[tuple[Mirrored, str, str, list[str]]]) -> 
         )
         for thing, uri, action, folders in entries
     )
+    sequencing.follow_write()
 
 
 def feed(user: Person, since: str, limit: int) -> tuple[list[Change], str]:
-    """Changes after a cursor, oldest first, and the cursor to go on from. Nothing is ever skipped."""
-    rows = Change.objects.visible_to(user).settled().select_related("author").order_by("txid", "id")
-    txid, number = _position(since)
-    rows = rows.filter(txid__gte=txid).exclude(txid=txid, id__lte=number)
+    """Return the changes after a cursor, oldest first, and the cursor to go on from. No change is ever skipped."""
+    start = Position.parse(since, "since") if since else Position(SEQUENCED, 0)
+    sequencing.sequence()
+    number = sequencing.resolve(start)
+    rows = Change.objects.visible_to(user).after(number).select_related("author")
     page = list(rows[:limit])
-    return page, (f"{page[-1].txid}.{page[-1].pk}" if page else since)
-
-
-def _position(cursor: str) -> tuple[int, int]:
-    if not cursor:
-        return 0, 0
-    parts = cursor.split(".")
-    if len(parts) != 2 or not all(part.isascii() and part.isdigit() and len(part) < 19 for part in parts):
-        raise ValidationFailed("since must be a cursor from an earlier answer.", field="since", value=cursor)
-    return int(parts[0]), int(parts[1])
+    if page:
+        return page, str(sequencing.position_of(page[-1]))
+    return page, str(Position(SEQUENCED, number)) if since else ""
 
 
 def _summary(operation: Any) -> Any:

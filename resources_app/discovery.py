@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from django.db import OperationalError
+from django.db import DatabaseError
 from django.utils import timezone
 
 from resources_app import uris
@@ -15,7 +15,6 @@ from resources_app.errors import (
     NotFound,
     PermissionDenied,
     Unauthenticated,
-    Unavailable,
     ValidationFailed,
 )
 from resources_app.fields import FIELDS
@@ -23,6 +22,7 @@ from resources_app.patterns import Entry
 from resources_app.readers.templates import TEMPLATES
 from resources_app.reading import read
 from resources_app.registry import REGISTRY
+from resources_app.schema import refusal_of
 from resources_app.vocabulary import Kind
 
 _SHOW_ALL = "Call get_resource() with no arguments to see all available resources."
@@ -50,8 +50,11 @@ def get_resource(actor: Actor, uri: str | None) -> dict[str, Any]:
         reading = read(actor, uri)
     except BacklogError as error:
         return _failure(actor, uri, error)
-    except OperationalError:
-        return _failure(actor, uri, Unavailable("The database is busy or away."))
+    except DatabaseError as error:
+        refused = refusal_of(error)
+        if refused is None:
+            raise
+        return _failure(actor, uri, refused)
     found = REGISTRY.match(uris.parse(uri))
     whole = reading.as_json()
     answer = _success(uri, found[0].name if found else "", whole["contents"], reading.mime_type)

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from django.apps import apps
-from django.db import connection
-from django.db.models import BigIntegerField, Exists, Func, Model, OuterRef, Q, QuerySet
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
 from resources_app.access import Person, groups_of, is_admin, may_read
@@ -174,13 +173,6 @@ class ChangeQuerySet(QuerySet["Change"]):
         resources = _model("IBResource").objects.entitled_to(user).filter(pk=OuterRef("object_id"))
         return Q(Exists(folders), kind=Kind.IB_FOLDER) | Q(Exists(resources), kind=Kind.IB_RESOURCE)
 
-    def settled(self) -> Self:
-        """Only what no running transaction can still precede: see changes.py."""
-        if connection.vendor != "postgresql":
-            return self.all()
-        return self.filter(txid__lt=_OldestRunningTransaction())
-
-
-class _OldestRunningTransaction(Func):
-    template = "pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
-    output_field = BigIntegerField()
+    def after(self, number: int) -> Self:
+        """The feed after a position: see sequencing.py. A change without a position is not in the feed yet."""
+        return self.filter(position__gt=number).order_by("position")

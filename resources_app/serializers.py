@@ -8,6 +8,7 @@ from resources_app.history import Document
 from resources_app.intelligencebank.sync.advice import ADVICE
 from resources_app.models import Change, Comment, Epic, Folder, IBSyncRun, Job, Resource, Task
 from resources_app.outcomes import warnings_about
+from resources_app.sequencing import position_of
 
 # Kept in the history but not part of what a caller sees.
 _INTERNAL = ("extra", "path")
@@ -86,7 +87,7 @@ def folder_json(folder: Folder, uri: str) -> dict[str, Any]:
 
 def change_json(change: Change) -> dict[str, Any]:
     return {
-        "cursor": f"{change.txid}.{change.pk}",
+        "cursor": str(position_of(change)) if change.position else None,
         "uri": change.uri,
         "kind": change.kind,
         "id": change.ref,

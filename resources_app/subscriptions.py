@@ -3,22 +3,23 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.contrib.auth.models import User
-from django.db import connection
-from django.db.models import QuerySet
 
-from resources_app import history, reading, uris
+from resources_app import history, reading, sequencing, uris
 from resources_app.access import Actor
 from resources_app.conditions import Condition
-from resources_app.errors import InvalidOperation, InvalidUri, NotFound, ValidationFailed
+from resources_app.errors import InvalidOperation, InvalidUri, NotFound
 from resources_app.etags import make_etag
 from resources_app.fields import field_of, parse_ref
 from resources_app.history import Document
 from resources_app.intelligencebank.addresses import ROOT
 from resources_app.models import Change, Comment, Epic, Task
 from resources_app.queries import CollectionQuery, parse_query
+from resources_app.sequencing import SEQUENCED
+from resources_app.sequencing import Position as Position
+from resources_app.sequencing import position_of as position_of
 from resources_app.serializers import change_json
 from resources_app.uris import Uri
 from resources_app.vocabulary import IB_KINDS, Kind, Priority, Status
@@ -34,61 +35,33 @@ _DECIDE_READINESS = frozenset({"status", "depends_on", "archived_at"})
 _NOT_IN_DOCUMENTS = frozenset({"created_at", "updated_at"})
 
 
-class Position(NamedTuple):
-    """A place in the feed of changes; as text it is the feed's cursor."""
-
-    txid: int
-    number: int
-
-    def __str__(self) -> str:
-        return f"{self.txid}.{self.number}"
-
-    @classmethod
-    def parse(cls, cursor: str) -> "Position":
-        parts = cursor.split(".")
-        if len(parts) != 2 or not all(part.isascii() and part.isdigit() and len(part) < 19 for part in parts):
-            raise ValidationFailed("This is not a position in the feed of changes.", field="position", value=cursor)
-        return cls(int(parts[0]), int(parts[1]))
-
-
 @dataclass(frozen=True)
 class Page:
-    """`more` says that there is already something behind `end`, be it in a transaction that is not settled yet."""
+    """`more` says that there is already something behind `end`, perhaps without a position yet."""
 
     changes: list[Change]
     end: Position
     more: bool
 
 
-def position_of(change: Change) -> Position:
-    return Position(change.txid, change.pk)
-
-
 def end_of_feed() -> Position:
-    """Whatever is committed from now on comes after this."""
-    last = Change.objects.settled().order_by("-txid", "-id").values_list("txid", "id").first()
-    return Position(*last) if last else Position(0, 0)
+    """Return the place that everything committed from now on comes after."""
+    sequencing.sequence()
+    return Position(SEQUENCED, sequencing.newest_number())
 
 
 def changes_after(position: Position, limit: int, until: Position | None = None) -> Page:
     """For a reader that serves many people: nothing is filtered yet, see `visible_among`."""
-    rows = _after(Change.objects.settled(), position)
+    is_complete = sequencing.sequence()
+    start = sequencing.resolve(position)
+    rows = Change.objects.after(start)
     if until:
-        rows = rows.filter(txid__lte=until.txid).exclude(txid=until.txid, id__gt=until.number)
-    found = list(rows.select_related("author").order_by("txid", "id")[:limit])
+        rows = rows.filter(position__lte=sequencing.resolve(until))
+    found = list(rows.select_related("author")[:limit])
     if len(found) == limit:
         return Page(found, position_of(found[-1]), more=True)
-    end = until or (position_of(found[-1]) if found else position)
-    return Page(found, end, more=until is not None or _has_unsettled(end))
-
-
-def _has_unsettled(end: Position) -> bool:
-    """SQLite has one writer at a time: what is written is settled."""
-    return connection.vendor == "postgresql" and _after(Change.objects.all(), end).exists()
-
-
-def _after(rows: QuerySet[Change], position: Position) -> QuerySet[Change]:
-    return rows.filter(txid__gte=position.txid).exclude(txid=position.txid, id__lte=position.number)
+    end = until or (position_of(found[-1]) if found else Position(SEQUENCED, start))
+    return Page(found, end, more=until is not None or not is_complete)
 
 
 def visible_among(user_id: int, changes: Collection[int]) -> set[int]:

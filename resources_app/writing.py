@@ -35,6 +35,8 @@ def write_transaction() -> Iterator[None]:
         with transaction.atomic():
             yield
     except OperationalError as error:
+        if getattr(error.__cause__, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
+            raise  # a wrong statement, such as one for another schema: see schema.py
         raise _refusal(error) from error
     except IntegrityError as error:
         if getattr(error.__cause__, "sqlstate", "") != FOREIGN_KEY_VIOLATION:

@@ -1,7 +1,6 @@
 """Every error of REST, MCP's HTTP door and the health endpoints leaves in the contract's one body."""
 
 import math
-import sqlite3
 import sys
 from collections.abc import Awaitable, Callable
 from functools import singledispatch
@@ -13,7 +12,7 @@ from django.conf import settings
 from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation
 from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
 from django.core.signals import got_request_exception
-from django.db import InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError
 from django.http import Http404, HttpRequest, JsonResponse
 from django.http.response import HttpResponse, HttpResponseBase
 from rest_framework import exceptions as drf
@@ -22,7 +21,7 @@ from rest_framework.views import set_rollback
 from backlog_site.api.actors import request_id
 from backlog_site.api.limits import BodyTooLarge
 from backlog_site.challenges import bearer_challenge
-from resources_app import errors
+from resources_app import errors, schema
 from resources_app.errors import BacklogError
 
 JSON_PATHS = ("/api", "/mcp", "/healthz", "/readyz", "/.well-known")
@@ -120,14 +119,15 @@ def _(exc: drf.Throttled) -> BacklogError:
     return errors.RateLimited("Too many requests.", suggestion=f"Wait {seconds} seconds.", retry_after=seconds)
 
 
-@translate.register(OperationalError)
+@translate.register(DatabaseError)
 @translate.register(InterfaceError)
-def _(exc: Exception) -> BacklogError:
-    # SQLite's catch-all code stands for a wrong statement, such as one about a missing table; trying again cannot help.
-    if getattr(exc.__cause__, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
+def _(exc: DatabaseError | InterfaceError) -> BacklogError:
+    """A busy database and one of another release are worth another attempt; a wrong statement is not."""
+    refused = schema.refusal_of(exc)
+    if refused is None:
         return InternalError()
     logger.warning("database_unavailable", reason=str(exc))
-    return errors.Unavailable("The database is busy or away.")
+    return refused
 
 
 def _answer(error: BacklogError, request: HttpRequest) -> HttpResponse:

@@ -1,12 +1,13 @@
 """The domain's errors as protocol errors, for everything that is not a tool's own answer."""
 
 import mcp.types as protocol
-from django.db import OperationalError
+from django.db import DatabaseError, InterfaceError
 from mcp import MCPError
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
-from resources_app.errors import BacklogError, InvalidOperation, InvalidUri, NotFound, Unavailable, ValidationFailed
+from resources_app.errors import BacklogError, InvalidOperation, InvalidUri, NotFound, ValidationFailed
+from resources_app.schema import refusal_of
 
 LEGACY_RESOURCE_NOT_FOUND = -32002
 SERVER_ERROR = -32000
@@ -26,5 +27,8 @@ async def translate_errors(ctx: ServerRequestContext, call_next: CallNext) -> Ha
         return await call_next(ctx)
     except BacklogError as error:
         raise protocol_error(error, ctx.protocol_version) from error
-    except OperationalError as error:
-        raise protocol_error(Unavailable("The database is busy or away."), ctx.protocol_version) from error
+    except (DatabaseError, InterfaceError) as error:
+        refused = refusal_of(error)
+        if refused is None:
+            raise
+        raise protocol_error(refused, ctx.protocol_version) from error

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from enum import Enum
 from typing import Any, TypeVar, cast
 
-from django.db import OperationalError
+from django.db import DatabaseError, InterfaceError
 from mcp import MCPError
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool, ToolManager
@@ -18,7 +18,8 @@ from pydantic import ValidationError
 
 from backlog_site.mcp.threads import in_thread
 from backlog_site.metrics import measured_tool
-from resources_app.errors import BacklogError, Unavailable, ValidationFailed
+from resources_app.errors import BacklogError, ValidationFailed
+from resources_app.schema import refusal_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 Schema = dict[str, Any]
@@ -71,9 +72,12 @@ class CarefulTool(Tool):
         except BacklogError as error:
             note(error.code)
             return error_result(error)
-        except OperationalError:
-            note(Unavailable.code)
-            return error_result(Unavailable("The database is busy or away."))
+        except (DatabaseError, InterfaceError) as error:
+            refused = refusal_of(error)
+            if refused is None:
+                raise UnexpectedToolError(f"Error executing tool {self.name}") from error
+            note(refused.code)
+            return error_result(refused)
         except (MCPError, ToolError):
             raise
         except Exception as error:  # the edge: what an unexpected error says stays in the log

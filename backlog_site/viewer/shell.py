@@ -7,18 +7,18 @@ from typing import Any, cast
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils.cache import patch_cache_control
 from django.utils.http import urlencode
 
 from backlog_site.api.actors import signed_in_actor
-from backlog_site.api.errors import translate
 from resources_app import subscriptions
 from resources_app.access import Actor, is_admin, may_read, may_write
 from resources_app.errors import BacklogError, InvalidOperation, ValidationFailed
 from resources_app.pages import boards
+from resources_app.schema import refusal_of
 
 View = Callable[..., HttpResponse]
 THEMES = ("light", "dark")
@@ -52,8 +52,11 @@ def _answer(view: View, request: HttpRequest, methods: tuple[str, ...], *args: A
         return view(request, *args, **kwargs)
     except BacklogError as error:
         return refusal(request, error)
-    except (OperationalError, InterfaceError) as error:
-        return refusal(request, translate(error))
+    except (DatabaseError, InterfaceError) as error:
+        refused = refusal_of(error)
+        if refused is None:
+            raise
+        return refusal(request, refused)
 
 
 def _refuse_nul(request: HttpRequest) -> None:

@@ -8,9 +8,11 @@ from resources_app.vocabulary import Kind, Via
 
 
 class Change(models.Model):
-    """Audit trail and feed. `(txid, id)` is the order of the feed: see changes.py for why the id alone is not."""
+    """Audit trail and feed. `position` is the order of the feed, given after commit: see sequencing.py."""
 
+    # The order of the feed in the release before this one. Still written for processes that run during an upgrade.
     txid = models.BigIntegerField(default=0, editable=False)
+    position = models.BigIntegerField(null=True, editable=False)
     kind = models.CharField(max_length=12, choices=Kind.choices)
     object_id = models.BigIntegerField()
     ref = models.CharField(max_length=1000)
@@ -34,10 +36,17 @@ class Change(models.Model):
     class Meta:
         indexes = [
             models.Index("txid", "id", name="change_feed"),
+            models.Index("position", "id", name="change_pending", condition=models.Q(position__isnull=True)),
             models.Index("kind", "object_id", "version", name="change_of_thing"),
             models.Index("author", "agent", "id", name="change_by_agent"),
         ]
-        constraints = [models.CheckConstraint(name="change_via_known", condition=models.Q(via__in=Via.values))]
+        constraints = [
+            models.CheckConstraint(name="change_via_known", condition=models.Q(via__in=Via.values)),
+            # With a condition, so that SQLite makes an index instead of a copy of the table.
+            models.UniqueConstraint(
+                fields=["position"], name="change_position_once", condition=models.Q(position__isnull=False)
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.action} {self.ref} v{self.version}"

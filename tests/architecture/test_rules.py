@@ -50,7 +50,7 @@ ALLOWED_WRITES: dict[str, set[str]] = {
     "resources_app/importing_files.py": {"get_or_create"},
     "resources_app/importing_items.py": {"get_or_create"},
     # a whole database as it was
-    "backlog_site/backups.py": {"bulk_create", "update"},
+    "backlog_site/backups.py": {"bulk_create"},
     "backlog_site/accounts/sessions.py": {"delete"},
     # the search index, which can be made again
     "search_app/embedding.py": {"update", "delete", "bulk_create"},

@@ -111,6 +111,25 @@ def test_a_missing_migration_is_not_ready(client: Client) -> None:
         recorder.record_applied(*newest)
     assert (body["status"], body["checks"]["migrations"]) == ("unavailable", "missing")
     assert (body["error"]["code"], body["error"]["retryable"]) == ("unavailable", True)
+    assert body["error"]["details"] == {"missing_migrations": [".".join(newest)]}
+
+
+@pytest.mark.django_db(transaction=True, serialized_rollback=True)
+def test_a_process_that_is_older_than_its_database_is_drained(client: Client, newer_schema: str) -> None:
+    body = ready(client, 503)
+    assert (body["status"], body["checks"]["migrations"]) == ("unavailable", "newer")
+    assert body["error"]["details"] == {"unknown_migrations": [newer_schema]}
+    assert newer_schema in body["error"]["message"] and body["error"]["retryable"]
+
+
+@pytest.mark.django_db(transaction=True, serialized_rollback=True)
+def test_migrations_of_other_packages_do_not_drain_a_process(client: Client) -> None:
+    recorder = MigrationRecorder(connection)
+    recorder.record_applied("auth", "9999_squashed_long_ago")
+    try:
+        assert ready(client, 200)["status"] == "ok"
+    finally:
+        recorder.record_unapplied("auth", "9999_squashed_long_ago")
 
 
 ASK = """

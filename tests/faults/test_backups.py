@@ -11,11 +11,14 @@ from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
 
 from backlog_site import backups
-from resources_app import batches, storing, tokens, writing
+from resources_app import batches, changes, history, storing, tokens, writing
+from resources_app.documents import document_of
 from resources_app.models import Change, Task
+from resources_app.reading import read
+from search_app.search import search_unified
 from tests.concurrency.crew import line_up, send, together
 from tests.factories import as_actor, make_epic, make_task, system, task_uri
-from tests.other_processes import environment, run, shared_environment
+from tests.other_processes import ROOT, environment, run, shared_environment
 
 pytestmark = pytest.mark.django_db(transaction=True, serialized_rollback=True)
 
@@ -27,18 +30,12 @@ call_command("restore", sys.argv[1])
 call_command("backup", sys.argv[2])
 """
 WRITERS, BATCHES, BACKUPS = 2, 40, 4
+LAST_RELEASE = ROOT / "tests/fixtures/releases/0007.jsonl.gz"
 
 
 def rows_in(file: Path) -> list[Any]:
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines][1:]
-
-
-def without_transactions(rows: list[Any]) -> list[Any]:
-    for row in rows:
-        if row.get("model") == "resources_app.change":
-            row["fields"]["txid"] = 0
-    return rows
 
 
 def restored_elsewhere(file: Path, folder: Path) -> Path:
@@ -64,7 +61,7 @@ def test_everything_comes_back_in_another_database(alice: User, carol: User, tmp
     fill(alice, carol)
     call_command("backup", tmp_path / "all.gz")
     again = restored_elsewhere(tmp_path / "all.gz", tmp_path)
-    assert rows_in(again) == without_transactions(rows_in(tmp_path / "all.gz"))
+    assert rows_in(again) == rows_in(tmp_path / "all.gz")
     assert (tmp_path / "all.gz").stat().st_mode & 0o077 == 0
 
 
@@ -77,6 +74,35 @@ def test_a_restored_site_goes_on(alice: User, carol: User, tmp_path: Path) -> No
     writing.write(as_actor(alice), task_uri(task, "title"), {"type": "set", "value": "Seen"})
     assert make_task(title="The next").number == task.number + 2
     assert Change.objects.filter(object_id=task.pk, kind="task").count() == 3
+
+
+def test_a_backup_of_the_release_before_is_restored_and_goes_on() -> None:
+    call_command("restore", LAST_RELEASE)
+    alice = User.objects.get(username="alice")
+    before = [row for row in rows_in(LAST_RELEASE) if row.get("model") == "resources_app.change"]
+    told, cursor = changes.feed(alice, "", 100)
+    assert [change.pk for change in told] == [row["pk"] for row in before]
+    # A cursor that the release before gave out still leads on.
+    third = before[2]
+    told, _ = changes.feed(alice, f"{third['fields']['txid']}.{third['pk']}", 100)
+    assert [change.pk for change in told] == [row["pk"] for row in before[3:]]
+    task = Task.objects.get(number=1)
+    assert history.document_at("task", task.pk, 3) == document_of(task) and task.description == "one\r\ntwo\n"
+    assert search_unified(alice, "kestrel")["results"][0]["uri"] == task_uri(task)
+    assert read(as_actor(alice), "mcp://backlog/tasks").contents["total"] == 2
+    writing.write(as_actor(alice), task_uri(task, "title"), {"type": "set", "value": "Seen"})
+    assert [change.version for change in changes.feed(alice, cursor, 100)[0]] == [4]
+    assert make_task(title="The next").number == 4
+
+
+def test_a_backup_of_a_newer_release_is_refused_with_its_migrations(alice: User, tmp_path: Path) -> None:
+    call_command("backup", tmp_path / "all.gz")
+    lines = gzip.decompress((tmp_path / "all.gz").read_bytes()).decode().splitlines(keepends=True)
+    head = json.loads(lines[0])
+    head["migrations"].append(["resources_app", "9999_made_by_a_newer_release"])
+    (tmp_path / "all.gz").write_bytes(gzip.compress("".join([json.dumps(head) + "\n", *lines[1:]]).encode()))
+    with pytest.raises(CommandError, match=r"newer release.*resources_app\.9999_made_by_a_newer_release"):
+        call_command("restore", tmp_path / "all.gz", replace=True)
 
 
 def test_a_database_with_something_in_it_is_left_alone(alice: User, tmp_path: Path) -> None:
@@ -150,6 +176,6 @@ def test_a_backup_under_load_holds_no_half_of_a_batch(tmp_path: Path) -> None:
         texts = {row["fields"]["description"] for row in rows if row.get("model") == "resources_app.task"}
         assert len(texts) == 1
         lines = texts.pop().splitlines()
-        changes = [row for row in rows if row.get("model") == "resources_app.change"]
-        assert len(changes) == 2 * (1 + len(lines))
+        recorded = [row for row in rows if row.get("model") == "resources_app.change"]
+        assert len(recorded) == 2 * (1 + len(lines))
     restored_elsewhere(Path(files[-1]), tmp_path)

@@ -10,8 +10,10 @@ from django.core.management import call_command
 from django.core.management.color import no_style
 from django.db import connection, transaction
 from django.db.migrations.loader import MigrationLoader
+from django.utils import timezone
 
-from resources_app import history, tokens, writing
+from resources_app import changes, history, tokens, writing
+from resources_app.changes import _CurrentTransaction
 from resources_app.documents import document_of
 from resources_app.models import Comment, Epic, Resource, Task
 from resources_app.reading import read
@@ -22,7 +24,7 @@ from search_app.search import search_unified
 from tests.concurrency.crew import send
 from tests.factories import as_actor, make_task, task_uri
 from tests.mcp.site import new_database
-from tests.other_processes import ROOT, environment
+from tests.other_processes import ROOT, environment, result, run, start
 
 RELEASE = ("resources_app", "0002_roles_and_counters")
 ROWS = ROOT / "tests/fixtures/releases/0002.json"
@@ -142,6 +144,101 @@ def test_the_index_is_carried_over_as_it_is(tmp_path: Path) -> None:
     assert after["explained"]["exact_title"] == 5.0
     assert after["total"] == sum(after["by_status"].values()) == after["visible"] > 0
     assert after["anew"] == len(titles) + 1
+
+
+LAST_RELEASE = [("resources_app", "0007_ib_written_at"), ("search_app", "0006_marks_of_both")]
+WRITERS, WRITES_AFTER = 4, 10
+
+
+def bring_to_the_last_release() -> None:
+    fill_as_the_release_did()
+    for target in LAST_RELEASE:
+        call_command("migrate", *target, verbosity=0)
+
+
+def write_as_the_last_release_did(migrated: Path) -> int:
+    """Statements of a process that still runs the last release. Ends some writes after the database was migrated."""
+    models = MigrationLoader(connection).project_state(LAST_RELEASE).apps
+    written = left = 0
+    while left < WRITES_AFTER:
+        left += migrated.exists()
+        write_once(models)
+        read_once(models)
+        written += 1
+        if written == 1:
+            print("writing", flush=True)
+    return written
+
+
+def write_once(models: Any) -> None:
+    """One update as `writing.write` makes it: the row, its counts, its change and revision, its document."""
+    task_model, change_model = (models.get_model("resources_app", name) for name in ("Task", "Change"))
+    with transaction.atomic():
+        task = task_model.objects.select_for_update(no_key=True).order_by("pk").first()
+        title, version = f"Title {task.version}", task.version + 1
+        column = {"title": title, "version": version, "field_versions": {**task.field_versions, "title": version}}
+        assert task_model.objects.filter(pk=task.pk, version=task.version).update(**column) == 1
+        tally = {"kind": "task", "status": task.status, "priority": task.priority}
+        models.get_model("resources_app", "Tally").objects.bulk_create(
+            models.get_model("resources_app", "Tally")(**tally, step=step) for step in (-1, 1)
+        )
+        txid = _CurrentTransaction() if connection.vendor == "postgresql" else 0
+        about = {"kind": "task", "object_id": task.pk, "version": version}
+        change = change_model(txid=txid, ref="TASK-0001", uri="mcp://backlog/tasks/TASK-0001/title", **about)
+        change.action, change.fields, change.via, change.created_at = "update", ["title"], "rest", timezone.now()
+        change.save(force_insert=True)
+        delta = {"title": {"set": title}}
+        models.get_model("resources_app", "Revision").objects.create(
+            change_id=change.pk, delta=delta, snapshot={"title": title}, **about
+        )
+        models.get_model("search_app", "Document").objects.filter(kind="task", object_id=task.pk).update(
+            version=version
+        )
+
+
+def read_once(models: Any) -> None:
+    """The feed, a list and the index, with every column that the release knows."""
+    list(models.get_model("resources_app", "Change").objects.order_by("txid", "id")[:5])
+    list(models.get_model("resources_app", "Task").objects.order_by("-updated_at")[:5])
+    list(models.get_model("search_app", "Document").objects.all()[:5])
+
+
+def follow_the_feed() -> dict[str, Any]:
+    """What the new release tells of the writes of the old one; then both have written."""
+    alice = User.objects.get(username="alice")
+    task = Task.objects.order_by("pk").first()
+    assert task is not None
+    writing.write(as_actor(alice), task_uri(task, "title"), {"type": "set", "value": "By the new release"})
+    told, since = [], ""
+    while (page := changes.feed(alice, since, 50))[0]:
+        told += [(change.ref, change.version) for change in page[0]]
+        since = page[1]
+    return {"versions": [version for ref, version in told if ref == task.ref], "count": len(told)}
+
+
+WRITE = """
+import sys
+from pathlib import Path
+from tests.faults.test_upgrade import write_as_the_last_release_did
+print(write_as_the_last_release_did(Path(sys.argv[1])))
+"""
+MIGRATE = "from django.core.management import call_command; call_command('migrate', verbosity=0)"
+
+
+def test_writers_of_the_last_release_do_not_fail_while_the_database_is_migrated(tmp_path: Path) -> None:
+    with new_database(tmp_path) as url:
+        variables = environment(tmp_path, url) | {"BACKLOG_DB_POOL": "1"}
+        send(variables, bring_to_the_last_release)
+        before = len(json.loads(ROWS.read_text())["resources_app.Change"])
+        writers = [start(variables, WRITE, tmp_path / "migrated") for _ in range(WRITERS)]
+        assert [writer.stdout.readline() for writer in writers if writer.stdout] == ["writing\n"] * WRITERS
+        run(variables, MIGRATE)
+        (tmp_path / "migrated").touch()
+        written = sum(int(result(writer)) for writer in writers)
+        found = send(variables, follow_the_feed)
+    assert written >= WRITERS * WRITES_AFTER
+    assert found["count"] == before + written + 1
+    assert found["versions"] == list(range(1, len(found["versions"]) + 1))
 
 
 def pick(rows: list[dict[str, Any]], columns: list[str]) -> list[dict[str, Any]]:
