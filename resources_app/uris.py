@@ -1,7 +1,7 @@
 """Addresses: parsing and building every scheme the backlog speaks. Pure, case-sensitive, percent-decoded once."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from resources_app.errors import InvalidUri
@@ -44,7 +44,7 @@ class Uri:
     segments: tuple[str, ...]
     query: tuple[tuple[str, str], ...] = ()
     version: int | None = None
-    fragment: str = ""
+    fragment: str = field(default="", compare=False)
 
     @property
     def path(self) -> str:
