@@ -57,7 +57,7 @@ _TEXTUAL = re.compile(
     r"text/.*|.*\+(?:json|xml)|application/(?:json|jsonl|yaml|toml|xml|sql|javascript|x-sh|x-latex|x-tex|x-csh|x-tcl)"
 )
 _MIME_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,60}/[a-z0-9][a-z0-9!#$&^_.+-]{0,60}", re.ASCII)
-_HEADING = re.compile(r"^# +(.+?)(?: +#+)?[ \t]*\r?$", re.MULTILINE)
+_HEADING = re.compile(r"^# +(\S.*)$", re.MULTILINE)
 _HEADING_WITHIN = 4000
 
 
@@ -197,7 +197,14 @@ def _decode(raw: bytes) -> str | None:
 
 def _first_heading(body: str) -> str:
     match = _HEADING.search(body, 0, _HEADING_WITHIN)
-    return _line(match[1], 200) if match else ""
+    return _line(heading_text(match[1]), 200) if match else ""
+
+
+def heading_text(written: str) -> str:
+    """Return a heading without the marks that may close it: `Title ##` is Title, `C#` stays."""
+    text = written.rstrip()
+    bare = text.rstrip("#")
+    return bare.rstrip() if bare != bare.rstrip() else text
 
 
 def _line(value: Any, limit: int) -> str:

@@ -101,7 +101,7 @@ def portable(link: str) -> tuple[str | None, str]:
         return None, f"another folder is shown at {path}"
     if not (Resource.objects.live().filter(path=path).exists() or Folder.objects.filter(path=path).exists()):
         return None, f"is not mirrored at {path}; scan_resources may bring it"
-    return uris.build_path(path), ""
+    return uris.build_path(path) + (f"#{uri.fragment}" if uri.fragment else ""), ""
 
 
 def _things_with_links() -> Iterator[Versioned]:

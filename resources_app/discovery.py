@@ -108,7 +108,7 @@ def _template_problem(uri: str) -> dict[str, Any] | None:
 def _split(uri: str) -> tuple[str, tuple[str, ...]]:
     """Scheme and parts as they were written; what is malformed has them as well."""
     scheme, _, rest = uri.partition("://")
-    return scheme, tuple(rest.partition("?")[0].split("/"))
+    return scheme, tuple(rest.partition("#")[0].partition("?")[0].split("/"))
 
 
 def _missing(entry: Entry, names: list[str]) -> dict[str, Any]:

@@ -92,6 +92,17 @@ def read_file_uri(uri: Uri) -> FileReading:
         raise _absent(uri.path) from None
 
 
+def folder_path(uri: Uri) -> str | None:
+    """Return where the folder of a file URI appears, resources/docs/…, or None for what is no folder of a root."""
+    real = os.path.realpath("/" + uri.path)
+    roots = [mount for mount in mounts() if os.path.realpath(mount.folder) == real]
+    place = (roots[0], ()) if roots else locate(real)
+    if place is None or is_own_data(*place) or not Path(real).is_dir():
+        return None
+    path = place[0].path_of(place[1])
+    return path if mount_of(path) == place else None
+
+
 def read_mirrored(resource: Resource) -> bytes:
     """The bytes of a mirrored file, which stay on disk when they are not text."""
     place = mount_of(resource.path)

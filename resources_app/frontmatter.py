@@ -14,8 +14,8 @@ _WIDTH = 2**31
 
 _OPENING = re.compile("\ufeff?---[ \t]*\r?\n")
 _CLOSING = re.compile("^---[ \t]*(?:\r?\n|\\Z)", re.MULTILINE)
-_ENTRY = re.compile(r"([A-Za-z_][\w .-]*?)[ \t]*:(?:[ \t]+|$)")
-_PLAIN_VALUE = re.compile(r"^([ \t]*(?:- +)*(?:[\w.-]+[ \t]*:[ \t]+|- +))([^\s'\"\[{|>].*?)[ \t]*$")
+_ENTRY = re.compile(r"([A-Za-z_][\w .-]*+)[ \t]*+:(?:[ \t]+|$)")
+_PLAIN_VALUE = re.compile(r"([ \t]*(?:- +)*+(?:[\w.-]+[ \t]*:[ \t]+)?)([^\s'\"\[{|>].*)")
 _CONTINUES = re.compile(r"[\s#\]}-]|$")
 # PyYAML, which knows YAML 1.1, takes these for line breaks or drops them; escapes are safe.
 _NEEDS_ESCAPES = re.compile("[\r\x85\u2028\u2029\ufeff]")
@@ -185,7 +185,7 @@ def _entries(block: str) -> Iterator[tuple[int, str | None, list[str]]]:
             continue
         if key is not None:
             yield start, key, lines
-        key, start, lines = match[1] if match else None, number, [line[match.end() :] if match else line]
+        key, start, lines = match[1].rstrip() if match else None, number, [line[match.end() :] if match else line]
         if match is None:
             yield number, None, lines
     if key is not None:
@@ -207,8 +207,11 @@ def _entry_value(key: str, lines: list[str]) -> tuple[Any, str]:
 
 
 def _quoted(line: str) -> str:
-    match = _PLAIN_VALUE.match(line)
-    return line if match is None else match[1] + "'" + match[2].replace("'", "''") + "'"
+    """Blanks at the end are cut off first: looking for them in the expression takes the square of their number."""
+    match = _PLAIN_VALUE.fullmatch(line.rstrip(" \t"))
+    if match is None or not match[1].strip():
+        return line
+    return match[1] + "'" + match[2].replace("'", "''") + "'"
 
 
 def _reason(error: yaml.YAMLError) -> str:

@@ -10,13 +10,14 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from resources_app import frontmatter
+from resources_app.contents import heading_text
 from resources_app.errors import ValidationFailed
 from resources_app.fields import FIELDS, MAX_TEXT, Field
 from resources_app.markdown_files import BOOKKEEPING, FIELD_KEYS, TIMES, read_body, shorten_title
 from resources_app.vocabulary import Kind
 
 _ID = re.compile(r"(TASK|EPIC)-([0-9]{1,15})(?![0-9])", re.ASCII | re.IGNORECASE)
-_HEADING = re.compile(r"^#{1,6} +(.+?) *#* *$", re.MULTILINE)
+_HEADING = re.compile(r"^#{1,6} +(\S.*)$", re.MULTILINE)
 _ANCHOR = re.compile(r"[:,\[-]\s*&(\w+)", re.ASCII)
 _KINDS = {"TASK": Kind.TASK, "EPIC": Kind.EPIC}
 _PLAIN = (str, int, float)
@@ -130,7 +131,7 @@ def _take_title(item: ItemFile, facts: dict[str, Any], body: str) -> str:
     if raw is not None:
         item.warnings.append(f"The title {raw!r} is no text.")
     heading = _HEADING.search(body)
-    title = shorten_title(heading[1] if heading else "") or PurePosixPath(item.path).stem
+    title = shorten_title(heading_text(heading[1]) if heading else "") or PurePosixPath(item.path).stem
     item.warnings.append(f"There is no title; it became {title!r}.")
     return title
 

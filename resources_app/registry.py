@@ -50,7 +50,7 @@ REGISTRY = Registry([
     Entry("mcp://backlog/resources/{path}", "resource", "A file by its path, or what lies in a folder", "resources", _ANY, files.read_path, _PAGE, versioned=True),
     Entry("mcp://backlog/artifacts", "artifacts", "The top of the tree of artifacts", "resources", _JSON, files.read_path, _PAGE),
     Entry("mcp://backlog/artifacts/{path}", "artifact", "An artifact by its path, or what lies in a folder", "resources", _ANY, files.read_path, _PAGE, versioned=True),
-    Entry("file:///{path}", "local_file", "A file of this machine inside a configured root", "resources", _ANY, files.read_local_file),
+    Entry("file:///{path}", "local_file", "A file of this machine inside a configured root, or what lies in a folder", "resources", _ANY, files.read_local_file, _PAGE),
     Entry("ib://{clientid}/folders/{id}", "ib_folder", "A folder of IntelligenceBank and its subfolders; id root: where yours begin", "intelligencebank", _JSON, intelligencebank.read_folder, _PAGE),
     Entry("ib://{clientid}/folders/{id}/resources", "ib_folder_resources", "The resources in a folder of IntelligenceBank", "intelligencebank", _JSON, intelligencebank.read_folder_resources, _PAGE),
     Entry("ib://{clientid}/resources/{id}", "ib_resource", "One resource of IntelligenceBank: its facts, not its file", "intelligencebank", _JSON, intelligencebank.read_resource),

@@ -15,6 +15,12 @@ from resources_app.vocabulary import Kind
 
 _PREFIXES = {"tasks": (Kind.TASK, "TASK"), "epics": (Kind.EPIC, "EPIC")}
 AREAS = ("resources", "artifacts")
+_WRITABLE = [
+    "mcp://backlog/tasks/{id}[/{field}[/{index}]]",
+    "mcp://backlog/epics/{id}[/{field}[/{index}]]",
+    "mcp://backlog/resources/{path}",
+    "mcp://backlog/artifacts/{path}",
+]
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,14 @@ def target_of(uri: Uri) -> Target:
     """The target of a write. Addresses that only read (collections, schemas, histories …) have none."""
     if uri.scheme != "mcp" or uri.authority != uris.SERVER:
         raise _not_writable(uri)
+    if uri.fragment:
+        raise InvalidUri(
+            "A write addresses a thing or a field, not a place in it.",
+            suggestion="Leave out the fragment (# and what follows).",
+            uri=str(uri),
+            fragment=uri.fragment[:200],
+            patterns=_WRITABLE,
+        )
     if uri.query or uri.version:
         raise only_read(uri)
     match uri.segments:
@@ -122,12 +136,7 @@ def _not_writable(uri: Uri) -> InvalidUri:
     return InvalidUri(
         "Nothing at this address can be written, and it has no versions.",
         uri=str(uri),
-        patterns=[
-            "mcp://backlog/tasks/{id}[/{field}[/{index}]]",
-            "mcp://backlog/epics/{id}[/{field}[/{index}]]",
-            "mcp://backlog/resources/{path}",
-            "mcp://backlog/artifacts/{path}",
-        ],
+        patterns=_WRITABLE,
     )
 
 

@@ -1,7 +1,7 @@
 """Addresses: parsing and building every scheme the backlog speaks. Pure, case-sensitive, percent-decoded once."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from resources_app.errors import InvalidUri
@@ -22,7 +22,7 @@ FORMS = (
     "workflow://{path}",
 )
 
-_SHAPE = re.compile(r"([a-z]+)://([^/?#]*)(/[^?#]*)?(?:\?([^#]*))?", re.DOTALL)
+_SHAPE = re.compile(r"([a-z]{1,20})://([^/?#]*)(/[^?#]*)?(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
 _AUTHORITY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", re.ASCII)
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f\\\\\ud800-\udfff]")
@@ -33,13 +33,18 @@ _AT_VERSION = re.compile(r"(/.*[^/])@v([1-9][0-9]{0,8})", re.DOTALL)
 
 @dataclass(frozen=True)
 class Uri:
-    """`authority` is what follows `://`; `version` comes from `@vN` or `?version=N` and is no longer in the rest."""
+    """`authority` is what follows `://`; `version` comes from `@vN` or `?version=N` and is no longer in the rest.
+
+    `fragment` names a place in what is read (`#L10-L20`, `#section`). It is for viewers: readers ignore it, and it is no
+    part of the address as it is written here.
+    """
 
     scheme: str
     authority: str
     segments: tuple[str, ...]
     query: tuple[tuple[str, str], ...] = ()
     version: int | None = None
+    fragment: str = field(default="", compare=False)
 
     @property
     def path(self) -> str:
@@ -51,7 +56,7 @@ class Uri:
         return f"{self.scheme}://{self.authority}{path}" + (f"?{urlencode(pairs)}" if pairs else "")
 
     def without_version(self) -> "Uri":
-        return Uri(self.scheme, self.authority, self.segments, self.query)
+        return Uri(self.scheme, self.authority, self.segments, self.query, fragment=self.fragment)
 
 
 def parse(uri: object) -> Uri:
@@ -61,19 +66,26 @@ def parse(uri: object) -> Uri:
         raise _refused(uri, f"it is {len(uri)} characters long, {MAX_LENGTH} at most")
     match = _SHAPE.fullmatch(uri)
     if match is None:
-        raise _refused(uri, "it is not of the form scheme://authority/path?query, or has a fragment")
-    scheme, authority, path, query = match[1], match[2], match[3] or "", match[4] or ""
+        raise _refused(uri, "it is not of the form scheme://authority/path?query#fragment")
+    scheme, authority, path, query, fragment = (part or "" for part in match.groups())
     if scheme not in SCHEMES:
         raise _refused(uri, f"the scheme must be one of {', '.join(SCHEMES)}")
+    if _FORBIDDEN.search(fragment):
+        raise _refused(uri, "its fragment has a backslash or control character")
     if scheme == "file":
-        return _file_uri(uri, authority, path, query)
+        return _file_uri(uri, authority, path, query, fragment)
+    return _server_uri(uri, scheme, authority, path, query, fragment)
+
+
+def _server_uri(uri: str, scheme: str, authority: str, path: str, query: str, fragment: str) -> Uri:
     if not _AUTHORITY.fullmatch(authority):
         raise _refused(uri, "the part after :// must be a plain name without user, port or escapes")
     path, at_version = _split_version(path)
     pairs, query_version = _query(uri, query)
     if at_version and query_version:
         raise _refused(uri, "it names a version twice")
-    return _short_enough(Uri(scheme, authority, _segments(uri, path), pairs, at_version or query_version), uri)
+    version = at_version or query_version
+    return _short_enough(Uri(scheme, authority, _segments(uri, path), pairs, version, fragment), uri)
 
 
 def build(*segments: object, query: list[tuple[str, str]] | None = None) -> str:
@@ -86,10 +98,12 @@ def build_path(path: str) -> str:
     return build(*path.split("/"))
 
 
-def _file_uri(uri: str, authority: str, path: str, query: str) -> Uri:
-    if authority not in {"", "localhost"} or query:
-        raise _refused(uri, "a file URI is file:///absolute/path, without host or query")
-    return _short_enough(Uri("file", "", _segments(uri, path)), uri)
+def _file_uri(uri: str, authority: str, path: str, query: str, fragment: str) -> Uri:
+    """A query pages through a folder. Files on disk have no versions."""
+    pairs, version = _query(uri, query)
+    if authority not in {"", "localhost"} or version:
+        raise _refused(uri, "a file URI is file:///absolute/path, without host or version")
+    return _short_enough(Uri("file", "", _segments(uri, path), pairs, fragment=fragment), uri)
 
 
 def _short_enough(parsed: Uri, uri: str) -> Uri:

@@ -1,9 +1,16 @@
-"""Markdown → safe HTML: raw HTML in the source stays text, what is made is cleaned once more, nothing loads from elsewhere."""
+"""Markdown → safe HTML: raw HTML in the source stays text, what is made is cleaned once more, nothing loads from elsewhere.
+
+Long texts and texts with code are rendered by the child process of isolation.py, under a limit of CPU time. This module
+therefore imports nothing that needs Django's settings.
+"""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import nh3
 from django.utils.html import escape
@@ -16,21 +23,27 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.rules_inline.linkify import linkify
 from markdown_it.token import Token
 
-from backlog_site.viewer.highlighting import highlight
-from resources_app.checklists import LABEL
+from backlog_site.viewer.destinations import OWN_SCHEMES, REF, Destination, resolve
+from backlog_site.viewer.highlighting import highlight_here, language_of
+from backlog_site.viewer.isolation import renderer
 
-OWN_SCHEMES = ("mcp://", "file://", "ib://")
-# What takes longest within both bounds takes a second; texts beyond one of them are shown as they were written.
+# Texts beyond one of these are shown as they were written.
 MAX_TEXT = 100_000
 MAX_MARKS = 20_000
 COSTLY = "[*_~`<|\n"
+# Up to these a text without code is rendered in this process: the most expensive one takes 0.1 CPU seconds.
+MAX_TEXT_HERE = 10_000
+MAX_MARKS_HERE = 1_500
+# The name of a check box; resources_app.checklists compares as many characters when the box is ticked.
+BOX_LABEL = 100
 MAX_LINK = 2000
 _ADDRESS = r"(?:mcp|file|ib)://[^\s<>\"'`()\[\]{}|]*[^\s<>\"'`()\[\]{}|.,;:!?*_~]"
-_REF = r"\b(?:TASK|EPIC)-\d{4,}\b"
-_MENTION = re.compile(f"({_ADDRESS}|{_REF})")
+_MENTION = re.compile(f"({_ADDRESS}|{REF})")
 _WHOLE_ADDRESS = re.compile(_ADDRESS)
 _ALIGN = re.compile(r"text-align:(left|right|center)")
+_NOT_IN_ID = re.compile(r"[^\w\- ]")
 _BOXES = ("[ ] ", "[x] ", "[X] ")
+_NOT_A_LINK = '<span class="local">{}</span>'
 _LOCAL = '<span class="local" title="A path of one machine: it does not work on another">one machine</span>'
 # The page's own title is an h2; what a text calls its first level comes below.
 _TOP_HEADING = 3
@@ -39,6 +52,7 @@ _TAGS = nh3.ALLOWED_TAGS | {"input", "figure"}
 _CLASSED = {"span", "code", "pre", "li", "ul", "ol", "figure", "th", "td"}
 _ATTRIBUTES: dict[str, set[str]] = {
     **{tag: {"class"} for tag in _CLASSED},
+    **{f"h{level}": {"id"} for level in range(1, 7)},
     "a": {"href", "title", "class", "data-uri", "data-ref"},
     "img": {"src", "alt", "title", "loading"},
     "input": {"type", "checked", "disabled", "class", "data-line", "aria-label"},
@@ -52,11 +66,26 @@ _REGIONS = (
 )
 
 
-def render(text: str, *, may_tick: bool = False) -> SafeString:
-    """`may_tick` leaves the check boxes of lists enabled; each carries the line it stands in."""
-    if len(text) > MAX_TEXT or sum(map(text.count, COSTLY)) > MAX_MARKS:
-        return mark_safe(f"<pre>{escape(text)}</pre>")  # noqa: S308  escaped
-    made = _markdown.render(text, {"may_tick": may_tick})
+def render(text: str, *, may_tick: bool = False, base: str = "") -> SafeString:
+    """Return HTML. `may_tick` leaves the check boxes of lists enabled; each carries the line it stands in.
+
+    `base` is the address of the file that the text is, against which its relative links are resolved.
+    """
+    marks = sum(map(text.count, COSTLY))
+    if len(text) > MAX_TEXT or marks > MAX_MARKS:
+        return _as_written(text)
+    is_short = len(text) <= MAX_TEXT_HERE and marks <= MAX_MARKS_HERE
+    if is_short and "```" not in text and "~~~" not in text:
+        return mark_safe(render_here(text, may_tick=may_tick, base=base))  # noqa: S308  cleaned
+    made = renderer.render(kind="markdown", text=text, may_tick=may_tick, base=base)
+    if made is None and is_short:
+        made = render_here(text, may_tick=may_tick, base=base)
+    return _as_written(text) if made is None else mark_safe(made)  # noqa: S308  cleaned
+
+
+def render_here(text: str, *, may_tick: bool, base: str, highlighted: bool = False) -> str:
+    """Render in this process, without a limit of time. `highlighted` marks the code in fences."""
+    made = _markdown.render(text, {"context": _Context(may_tick, base, highlighted)})
     clean = nh3.clean(
         made,
         tags=_TAGS,
@@ -66,24 +95,32 @@ def render(text: str, *, may_tick: bool = False) -> SafeString:
     )
     for plain, reachable in _REGIONS:
         clean = clean.replace(plain, reachable)
-    return mark_safe(clean)  # noqa: S308  cleaned
+    return clean
 
 
 def destination(url: str) -> str:
-    """A link to us for what we answer; other links stay; what is neither leads nowhere."""
-    if url.startswith(OWN_SCHEMES):
-        return "/open/?uri=" + quote(url, safe="")
-    if re.fullmatch(_REF, url):
-        return f"/t/{url}/"
-    return url if urlsplit(url).scheme in {"http", "https", "mailto"} else ""
+    """Return where a reference leads, or "" where it cannot be followed."""
+    return resolve(url).href
+
+
+def _as_written(text: str) -> SafeString:
+    return mark_safe(f"<pre>{escape(text)}</pre>")  # noqa: S308  escaped
+
+
+@dataclass(frozen=True)
+class _Context:
+    may_tick: bool
+    base: str
+    highlighted: bool
 
 
 def _fence(self: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     token = tokens[index]
-    language = token.info.strip().split(maxsplit=1)[0] if token.info.strip() else ""
-    if language == "mermaid":
+    name = token.info.split(maxsplit=1)[0] if token.info.strip() else ""
+    if name == "mermaid":
         return f'<figure class="mermaid-src"><pre><code>{escape(token.content)}</code></pre></figure>\n'
-    return f'<pre><code class="hl">{highlight(token.content, language=language)}</code></pre>\n'
+    language = language_of(name=name) if env["context"].highlighted else ""
+    return f'<pre><code class="hl">{highlight_here(token.content, language)}</code></pre>\n'
 
 
 class _BoundedLinks(LinkifyIt):  # type: ignore[misc]  # the package has no types
@@ -107,6 +144,7 @@ def _link_nearby(state: StateInline, silent: bool) -> bool:
 
 def _rewrite(state: StateCore) -> None:
     _mark_checklists(state.tokens)
+    _name_sections(state.tokens)
     previous = _TOP_HEADING - 1
     levels = sorted({int(token.tag[1]) for token in state.tokens if token.type == "heading_open"})
     for token in state.tokens:
@@ -118,7 +156,22 @@ def _rewrite(state: StateCore) -> None:
         elif token.type in {"th_open", "td_open"}:
             _align_by_class(token)
         elif token.type == "inline":
-            token.children = list(_inline(token, may_tick=bool(state.env.get("may_tick"))))
+            token.children = list(_inline(token, state.env["context"]))
+
+
+def section_id(heading: str) -> str:
+    """The id of a section, from its heading or from the fragment of a link to it, as GitHub makes them."""
+    return "s-" + _NOT_IN_ID.sub("", heading.strip().lower()[:MAX_LINK]).replace(" ", "-")
+
+
+def _name_sections(tokens: list[Token]) -> None:
+    """The second section of a name is `name-1`."""
+    seen: Counter[str] = Counter()
+    for token, inline in pairwise(tokens):
+        if token.type == "heading_open":
+            name = section_id(inline.content)
+            token.attrSet("id", f"{name}-{seen[name]}" if seen[name] else name)
+            seen[name] += 1
 
 
 def _mark_checklists(tokens: list[Token]) -> None:
@@ -145,56 +198,71 @@ def _align_by_class(token: Token) -> None:
         token.attrSet("class", f"align-{style[1]}")
 
 
-def _inline(block: Token, *, may_tick: bool) -> Iterator[Token]:
-    links: list[str] = []
+def _inline(block: Token, context: _Context) -> Iterator[Token]:
+    links: list[Destination] = []
     if "box" in block.meta:
-        yield _box(block, may_tick=may_tick)
+        yield _box(block, may_tick=context.may_tick)
     for token in block.children or []:
         if token.type == "link_open":
-            links.append(_rewrite_link(token))
-            yield token
+            links.append(_destination_of(token, context.base))
+            yield from _opening(links[-1], token)
         elif token.type == "link_close":
-            yield token
-            yield from _marks(links.pop())
+            yield from _closing(links.pop(), token)
         elif token.type == "image":
-            yield from _image(token)
+            yield from _image(token, context.base)
         elif not links and token.type == "text":
             yield from _mentions(token)
         elif not links and token.type == "code_inline" and _WHOLE_ADDRESS.fullmatch(token.content):
-            yield from _linked(token.content, token)
+            yield from _linked(resolve(token.content), token)
         else:
             yield token
 
 
-def _rewrite_link(token: Token) -> str:
-    url = str(token.attrGet("href") or "")
-    if url.startswith(OWN_SCHEMES):
-        token.attrSet("data-uri", url)
-        token.attrSet("class", "uri")
-    token.attrSet("href", destination(url))
-    return url
+def _destination_of(link: Token, base: str) -> Destination:
+    """What was only guessed to be a link, such as //host, becomes the text it was without a word about it."""
+    to = resolve(str(link.attrGet("href") or ""), "" if link.info == "auto" else base)
+    return to if to.href or link.info != "auto" else Destination()
 
 
-def _marks(url: str) -> Iterator[Token]:
-    if url.startswith("file://"):
+def _opening(to: Destination, link: Token) -> Iterator[Token]:
+    """A link that leads nowhere is left out; its text stays."""
+    if not to.href:
+        return
+    link.attrSet("href", to.href)
+    if to.uri:
+        link.attrSet("data-uri", to.uri)
+        link.attrSet("class", "uri")
+    elif to.href.startswith("/t/"):
+        link.attrSet("data-ref", to.href.split("/")[2])
+        link.attrSet("class", "ref")
+    yield link
+
+
+def _closing(to: Destination, link: Token) -> Iterator[Token]:
+    """The end of a link, with a mark where it does not work or does not work everywhere."""
+    if to.href:
+        yield link
+    if to.uri.startswith("file://"):
         yield Token("html_inline", "", 0, content=_LOCAL)
+    elif to.reason:
+        yield Token("html_inline", "", 0, content=_NOT_A_LINK.format(escape(to.reason)))
 
 
-def _image(token: Token) -> Iterator[Token]:
+def _image(token: Token, base: str) -> Iterator[Token]:
     """Pictures of our own are shown; those elsewhere become links, because a page here asks no other host."""
-    url = str(token.attrGet("src") or "")
-    if url.startswith(OWN_SCHEMES):
-        token.attrSet("src", "/raw/?uri=" + quote(url, safe=""))
+    to = resolve(str(token.attrGet("src") or ""), base)
+    if to.uri:
+        token.attrSet("src", "/raw/?uri=" + quote(to.uri, safe=""))
         token.attrSet("loading", "lazy")
         yield token
     else:
-        yield from _linked(url, Token("text", "", 0, content=f"{token.content or 'picture'} ↗"))
+        yield from _linked(to, Token("text", "", 0, content=f"{token.content or 'picture'} ↗"))
 
 
 def _box(block: Token, *, may_tick: bool) -> Token:
     line = block.map[0] if block.map else 0
     ticked = "" if block.meta["box"] == " " else " checked"
-    label = escape(block.content.partition("\n")[0].strip()[:LABEL])
+    label = escape(block.content.partition("\n")[0].strip()[:BOX_LABEL])
     enabled = f'data-line="{line}"' if may_tick else "disabled"
     made = f'<input class="tick" type="checkbox" aria-label="{label}"{ticked} {enabled}>'
     return Token("html_inline", "", 0, content=made)
@@ -203,25 +271,15 @@ def _box(block: Token, *, may_tick: bool) -> Token:
 def _mentions(token: Token) -> Iterator[Token]:
     for place, part in enumerate(_MENTION.split(token.content)):
         if place % 2:
-            yield from _linked(part, Token("text", "", 0, content=part))
+            yield from _linked(resolve(part), Token("text", "", 0, content=part))
         elif part:
             yield Token("text", "", 0, content=part, level=token.level)
 
 
-def _linked(url: str, content: Token) -> Iterator[Token]:
-    href = destination(url)
-    attributes: dict[str, str | int | float] = {"href": href}
-    if url.startswith(OWN_SCHEMES):
-        attributes |= {"class": "uri", "data-uri": url}
-    elif href.startswith("/t/"):
-        attributes |= {"class": "ref", "data-ref": url}
-    if not href:
-        yield content
-        return
-    yield Token("link_open", "a", 1, attrs=attributes)
+def _linked(to: Destination, content: Token) -> Iterator[Token]:
+    yield from _opening(to, Token("link_open", "a", 1))
     yield content
-    yield Token("link_close", "a", -1)
-    yield from _marks(url)
+    yield from _closing(to, Token("link_close", "a", -1))
 
 
 def _make() -> MarkdownIt:

@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.safestring import SafeString, mark_safe
 
-from backlog_site.viewer.highlighting import highlight
+from backlog_site.viewer.highlighting import highlight_file
 from backlog_site.viewer.items import item_context
 from backlog_site.viewer.markdown import render as markdown
+from backlog_site.viewer.markdown import section_id
 from backlog_site.viewer.shell import actor_of, is_fragment, page, show
 from resources_app import converting, uris
 from resources_app.errors import BacklogError, InvalidUri
@@ -30,9 +31,13 @@ from search_app.mentions import mentioned_in
 PICTURES = {"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/svg+xml"}
 MAX_SHOWN = 2_000_000
 MAX_ROWS = 500
+MAX_CELLS = 20_000
+# Texts with more lines are shown without line numbers.
+MAX_LINES = 20_000
 # What is handed out as it is may be anything: it runs nothing, asks nothing and is nobody's page.
 RAW_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'"
 _ITEM = re.compile(r"mcp://backlog/(?:tasks|epics|archive)/((?:TASK|EPIC)-\d{4,})")
+_LINES = re.compile(r"L(\d{1,7})(?:-L?(\d{1,7}))?")
 
 
 @dataclass
@@ -45,7 +50,8 @@ class Opened:
     path: str
     # One of these says how it is shown.
     html: SafeString | None = None
-    lines: list[SafeString] = field(default_factory=list)
+    numbers: SafeString | None = None
+    code: SafeString | None = None
     rows: list[list[str]] = field(default_factory=list)
     entries: list[dict[str, Any]] = field(default_factory=list)
     kind: str = "file"
@@ -56,27 +62,28 @@ class Opened:
 
 @page()
 def open_uri(request: HttpRequest) -> HttpResponse:
-    uri = request.GET.get("uri", "").strip()
+    given = request.GET.get("uri", "").strip()
+    uri, _, fragment = given.partition("#")
     if re.fullmatch(r"(?:TASK|EPIC)-\d{4,}", uri):
         return redirect("viewer:item", uri)
     if match := _ITEM.fullmatch(uri):
         template = "viewer/_item.html" if is_fragment(request) else "viewer/item.html"
         return show(request, template, item_context(request, match[1]))
     try:
-        opened = _opened(read(actor_of(request), _without_fragment(uri)))
+        opened = _opened(read(actor_of(request), uri), fragment)
     except BacklogError as error:
-        return _missing(request, uri, error)
+        return _missing(request, given, error)
     if opened.kind == "asset":
         template = "viewer/_asset.html" if is_fragment(request) else "viewer/asset.html"
         context = {"asset": opened.facts, "client_id": uris.parse(opened.uri).authority}
         return show(
             request,
             template,
-            {"nav": "ib", "uri": uri, "mentions": mentioned_in(request.user, opened.facts["id"]), **context},
+            {"nav": "ib", "uri": given, "mentions": mentioned_in(request.user, opened.facts["id"]), **context},
         )
     template = "viewer/_resource.html" if is_fragment(request) else "viewer/resource.html"
     mentions = mentioned_in(request.user, PurePosixPath(opened.path).name, besides=opened.uri)
-    return show(request, template, {"nav": "resources", "opened": opened, "uri": uri, "mentions": mentions})
+    return show(request, template, {"nav": "resources", "opened": opened, "uri": given, "mentions": mentions})
 
 
 @page()
@@ -126,12 +133,7 @@ def _with_query(request: HttpRequest, uri: str) -> str:
     return f"{uri}?limit=200" + (f"&cursor={quote(cursor, safe='')}" if cursor else "")
 
 
-def _without_fragment(uri: str) -> str:
-    """`#L10-L20` is for the page."""
-    return uri.partition("#")[0]
-
-
-def _opened(reading: Reading) -> Opened:
+def _opened(reading: Reading, fragment: str) -> Opened:
     shown = viewer_json(reading) if not isinstance(reading.contents, bytes) else {}
     opened = Opened(
         uri=reading.uri,
@@ -145,14 +147,14 @@ def _opened(reading: Reading) -> Opened:
     )
     if reading.uri.startswith("file://"):
         opened.portable = converting.portable(reading.uri)[0] or ""
-    _fill(opened, reading, shown)
+    _fill(opened, reading, shown, fragment)
     return opened
 
 
-def _fill(opened: Opened, reading: Reading, shown: dict[str, Any]) -> None:
+def _fill(opened: Opened, reading: Reading, shown: dict[str, Any], fragment: str) -> None:
     contents = reading.contents
     if _is_folder(reading):
-        opened.kind, opened.entries = "folder", contents["results"]
+        opened.kind, opened.entries = "folder", _contained(contents)
     elif reading.uri.startswith("ib://") and contents.get("type") == "resource":
         opened.kind, opened.facts = "asset", contents
     elif reading.uri.startswith("ib://"):
@@ -163,19 +165,67 @@ def _fill(opened: Opened, reading: Reading, shown: dict[str, Any]) -> None:
     elif isinstance(contents, bytes) or reading.size > MAX_SHOWN:
         opened.kind = "binary"
     elif reading.mime_type == "text/markdown":
-        opened.html = markdown(shown["content"])
-    elif reading.mime_type == "text/csv":
-        opened.kind, opened.rows = "table", list(islice(csv.reader(io.StringIO(contents)), MAX_ROWS))
+        opened.html = _at_section(markdown(shown["content"], base=_base(reading)), fragment)
+    elif reading.mime_type == "text/csv" and (rows := _rows(contents)):
+        opened.kind, opened.rows = "table", rows
     else:
         name = PurePosixPath(opened.path).name if isinstance(contents, str) else "answer.json"
-        marked = highlight(shown["content"], filename=name)
-        opened.lines = [mark_safe(line) for line in marked.rstrip("\n").split("\n")]  # noqa: S308  escaped or marked by Pygments
+        opened.numbers, opened.code = _numbered(highlight_file(shown["content"], name), fragment)
+
+
+def _base(reading: Reading) -> str:
+    """The address that relative links start from: only a file has a folder."""
+    uri = uris.parse(reading.uri)
+    is_file = uri.scheme == "file" or (uri.scheme == "mcp" and uri.segments[0] in AREAS)
+    return str(uri.without_version()) if is_file else ""
+
+
+def _rows(text: str) -> list[list[str]]:
+    """The rows of a table; none for what the reader refuses or a page cannot hold, which is then shown as text."""
+    try:
+        rows = list(islice(csv.reader(io.StringIO(text)), MAX_ROWS))
+    except csv.Error:
+        return []
+    return rows if sum(map(len, rows)) <= MAX_CELLS else []
+
+
+def _numbered(marked: str, fragment: str) -> tuple[SafeString, SafeString]:
+    """The line numbers and the lines, those that the fragment names marked and scrolled to."""
+    lines = marked.rstrip("\n").split("\n")
+    if len(lines) > MAX_LINES:
+        return mark_safe(""), mark_safe(marked)  # noqa: S308  escaped or marked by Pygments
+    named = _LINES.fullmatch(fragment)
+    first, last = (int(named[1]), int(named[2] or named[1])) if named else (0, 0)
+    numbers = "".join(
+        f'<a id="L{n}" href="#L{n}" data-line="{n}"{" autofocus" if n == first else ""}>{n}</a>'
+        for n in range(1, len(lines) + 1)
+    )
+    code = "".join(
+        f'<span class="line{" at" if first <= n <= last else ""}">{line}\n</span>' for n, line in enumerate(lines, 1)
+    )
+    return mark_safe(numbers), mark_safe(code)  # noqa: S308  the lines are escaped or marked by Pygments
+
+
+def _at_section(html: SafeString, fragment: str) -> SafeString:
+    """The section that the fragment names is scrolled to."""
+    here = f'id="{section_id(unquote(fragment))}"'
+    return mark_safe(html.replace(here, f'{here} tabindex="-1" autofocus', 1)) if fragment else html  # noqa: S308  as before
+
+
+def _contained(contents: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{**one, "title": one.get("title") or one["path"]} for one in contents["results"]]
 
 
 def _shelf(contents: dict[str, Any]) -> list[dict[str, Any]]:
     """A folder of IntelligenceBank, or the assets in it."""
-    folders = [{**one, "type": "folder", "title": one["name"]} for one in contents.get("subfolders", ())]
-    return folders + [{**one, "type": "asset", "title": one["name"]} for one in contents.get("results", ())]
+    shown = [(one, "folder") for one in contents.get("subfolders", ())]
+    shown += [(one, "folder" if "folder" in one.get("type", "") else "asset") for one in contents.get("results", ())]
+    return [{"uri": one["uri"], "type": kind, "title": _name(one), "path": one["uri"]} for one, kind in shown]
+
+
+def _name(one: dict[str, Any]) -> str:
+    """A folder and an asset have a name, a hit of the search has a title."""
+    return str(one.get("name") or one.get("title") or one["uri"])
 
 
 def _title(reading: Reading, shown: dict[str, Any]) -> str:
@@ -189,7 +239,8 @@ def _title(reading: Reading, shown: dict[str, Any]) -> str:
 def _is_folder(reading: Reading) -> bool:
     """A file is a text or bytes, also when it is JSON."""
     uri = uris.parse(reading.uri)
-    return isinstance(reading.contents, dict) and uri.scheme == "mcp" and uri.segments[0] in AREAS
+    is_place = uri.scheme == "file" or (uri.scheme == "mcp" and uri.segments[0] in AREAS)
+    return isinstance(reading.contents, dict) and is_place
 
 
 def _missing(request: HttpRequest, uri: str, error: BacklogError) -> HttpResponse:

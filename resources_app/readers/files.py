@@ -55,6 +55,11 @@ def list_folder(request: ReadRequest, folder: Folder | None) -> dict[str, Any]:
 
 
 def read_local_file(request: ReadRequest) -> Reading:
+    """A file, or what lies in a folder as its mcp:// address lists it."""
+    path = files.folder_path(request.uri)
+    folder = Folder.objects.visible_to(request.actor.user).filter(path=path).first() if path else None
+    if folder:
+        return computed(request, list_folder(request, folder))
     found = files.read_file_uri(request.uri)
     contents: Any = found.text if found.text is not None else found.raw
     return Reading(request.given_uri, found.mime_type, contents, content_etag(found.raw), subscribable=False)

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from resources_app import uris
-from resources_app.files import locate
+from resources_app.files import locate, mount_of
 from resources_app.frontmatter import parse
 from resources_app.readers.reading import Reading
 
@@ -40,7 +40,10 @@ def _content(reading: Reading) -> tuple[str, dict[str, Any]]:
 
 def _path(uri: str) -> str:
     parsed = uris.parse(uri)
-    if parsed.scheme != "file":
+    if parsed.scheme not in {"file", "mcp"}:
         return parsed.path
+    if parsed.scheme == "mcp":
+        mirrored = mount_of(parsed.path)
+        return "/".join(mirrored[1]) if mirrored else parsed.path
     place = locate(f"/{parsed.path}")
     return "/".join(place[1]) if place else parsed.segments[-1]

@@ -128,7 +128,15 @@ def test_a_link_by_a_symbolic_link_is_converted_to_the_real_file(root: Path) -> 
     assert Task.objects.get(pk=task.pk).description == new
 
 
-@pytest.mark.parametrize("tail", ["absent.md", "a.md#L3", "a%.md", "../docs/a.md", "%2e%2e/x", ""])
+@pytest.mark.parametrize("fragment", ["#L3", "#L10-L20", "#a-section", "#%C3%A9"])
+def test_a_converted_link_keeps_its_fragment(root: Path, fragment: str) -> None:
+    task = make_task(description=f"[x](file://{root}/a.md{fragment}) and file://{root}/a.md")
+    assert "2 links converted in 1 place" in convert("--apply")
+    new = f"[x](mcp://backlog/resources/docs/a.md{fragment}) and mcp://backlog/resources/docs/a.md"
+    assert Task.objects.get(pk=task.pk).description == new
+
+
+@pytest.mark.parametrize("tail", ["absent.md", "absent.md#L3", "a%.md", "../docs/a.md", "%2e%2e/x", ""])
 def test_what_would_not_resolve_is_left_with_a_reason(root: Path, tail: str) -> None:
     task = make_task(description=f"file://{root}/{tail}")
     assert "0 links converted in 0 places, 1 left" in convert("--apply")
@@ -174,3 +182,7 @@ def test_what_has_no_local_file_says_so(root: Path, uri: str, reason: str) -> No
     with pytest.raises(CommandError) as caught:
         resolve(uri)
     assert reason in str(caught.value) and caught.value.returncode == 1
+
+
+def test_a_fragment_does_not_keep_an_address_from_its_file(root: Path) -> None:
+    assert resolve("mcp://backlog/resources/docs/a.md#L3") == resolve(f"file://{root}/a.md#top") == f"{root}/a.md"

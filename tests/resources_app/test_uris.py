@@ -156,8 +156,8 @@ def test_traversal_is_refused(uri: str) -> None:
         "mcp://bäcklog/tasks",
         "mcp://.backlog/tasks",
         "mcp://[::1]/tasks",
-        "mcp://backlog/tasks#fragment",
-        "mcp://backlog/tasks?a=1#fragment",
+        "mcp://backlog/tasks#\\x00",
+        "file:///a.md?version=1",
         "mcp://backlog/tasks/",
         "mcp://backlog//tasks",
         "mcp://backlog/tasks//TASK-0001",
@@ -253,3 +253,10 @@ def test_any_text_is_an_address_that_reads_back_or_an_invalid_one(uri: str) -> N
     assert not any(set(segment) & set("/\\\x00\n") for segment in parsed.segments)
     assert str(parsed).isascii()
     assert len(str(parsed)) <= MAX_LENGTH
+
+
+@pytest.mark.parametrize("uri", ["mcp://backlog/resources/a.md", "file:///srv/a.md", "mcp://backlog/tasks?limit=1"])
+def test_a_fragment_is_kept_apart_from_the_address(uri: str) -> None:
+    parsed = parse(f"{uri}#L10-L20")
+    assert parsed == parse(uri)
+    assert (parsed.fragment, str(parsed)) == ("L10-L20", uri)

@@ -1,10 +1,13 @@
 """What agents and people write becomes harmless HTML; our own addresses become links that open here."""
 
+from urllib.parse import quote
+
 import pytest
 from django.utils.html import escape
 
-from backlog_site.viewer.markdown import destination, render
+from backlog_site.viewer.markdown import BOX_LABEL, destination, render
 from backlog_site.viewer.spotlight import marked
+from resources_app import checklists
 
 PAYLOADS = [
     "<script>alert(1)</script>",
@@ -72,6 +75,53 @@ def test_a_path_of_one_machine_is_marked() -> None:
     assert "one machine" not in render("[the file](mcp://backlog/resources/a.md)")
 
 
+ADR = "mcp://backlog/resources/docs/adr/0001.md"
+
+
+@pytest.mark.parametrize(
+    ("link", "uri"),
+    [
+        ("0002.md", "mcp://backlog/resources/docs/adr/0002.md"),
+        ("./0002.md#why", "mcp://backlog/resources/docs/adr/0002.md#why"),
+        ("../a%20b.md", "mcp://backlog/resources/docs/a%20b.md"),
+        ("../../../artifacts/run/", "mcp://backlog/artifacts/run"),
+        ("..", "mcp://backlog/resources/docs"),
+        ("#decision", f"{ADR}#decision"),
+    ],
+)
+def test_a_relative_link_is_resolved_against_the_folder_of_its_file(link: str, uri: str) -> None:
+    assert f'data-uri="{uri}"' in render(f"[x]({link})", base=ADR)
+    assert f'src="/raw/?uri={quote(uri, safe="")}"' in render(f"![x]({link})", base=ADR)
+
+
+@pytest.mark.parametrize(
+    ("text", "base", "reason"),
+    [
+        ("[x](ftp://example.org/a)", "", "ftp: links are not supported"),
+        ("[x](obsidian://open?a=b)", ADR, "obsidian: links are not supported"),
+        ("[x](docs/a.md)", "", "relative link outside a file"),
+        ("[x](../../../../../a.md)", ADR, "leads above the topmost folder"),
+        ("[x](/etc/passwd)", ADR, "absolute path"),
+        ("[x](//example.org/a)", ADR, "absolute path"),
+        ("[x]()", ADR, "empty link"),
+        ("![x](ftp://example.org/a.png)", "", "ftp: links are not supported"),
+    ],
+)
+def test_a_link_that_leads_nowhere_is_text_with_a_reason(text: str, base: str, reason: str) -> None:
+    made = render(text, base=base)
+    assert "<a" not in made and "href" not in made
+    assert "x" in made and reason in made
+
+
+def test_what_only_looks_like_a_link_is_left_as_it_is() -> None:
+    assert render("see //example.org/a") == "<p>see //example.org/a</p>\n"
+
+
+def test_sections_have_the_names_that_links_give_them() -> None:
+    made = render("# Why `a_b`?\n\n# Why a_b\n")
+    assert 'id="s-why-a_b"' in made and 'id="s-why-a_b-1"' in made
+
+
 def test_boxes_know_their_line_and_are_locked_for_readers() -> None:
     text = "Intro\n\n- [ ] first\n- [x] second"
     assert 'data-line="2"' in render(text, may_tick=True)
@@ -79,10 +129,14 @@ def test_boxes_know_their_line_and_are_locked_for_readers() -> None:
     assert render(text).count("disabled") == 2
 
 
+def test_the_label_of_a_box_is_as_long_as_the_one_it_is_ticked_by() -> None:
+    assert BOX_LABEL == checklists.LABEL
+
+
 def test_headings_never_skip_a_level() -> None:
-    assert "<h3>Deep</h3>" in render("#### Deep")
+    assert '<h3 id="s-deep">Deep</h3>' in render("#### Deep")
     made = render("# One\n\n#### Two\n\n## Three")
-    assert made.index("<h3>One") < made.index("<h4>Two") < made.index("<h4>Three")
+    assert made.index("<h3 id=\"s-one\">One") < made.index("<h4 id=\"s-two\">Two") < made.index("<h4 id=\"s-three\">Three")
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "notes/a.md", "vbscript:x", ""])
@@ -100,4 +154,4 @@ def test_a_text_that_would_take_long_is_shown_as_it_was_written(text: str) -> No
 
 
 def test_a_long_text_with_as_many_marks_as_people_write_is_rendered() -> None:
-    assert "<strong>bold</strong>" in render("A line of **bold** text with `code`, as people write them.\n\n" * 1_500)
+    assert "<strong>bold</strong>" in render("A line of **bold** text with `code`, as people write them.\n\n" * 700)

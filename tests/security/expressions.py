@@ -1,0 +1,144 @@
+"""Feeds every regular expression of the three packages with text made to let it backtrack, under a limit of CPU time.
+
+Run as a program: `python -m tests.security.expressions FIRST` tries them from number FIRST on and prints each name before
+its turn. An expression that takes too long ends the process, so the name printed last is the slow one.
+"""
+
+import ast
+import gc
+import importlib
+import pkgutil
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+import django
+
+PACKAGES = ("backlog_site", "search_app", "resources_app")
+METHODS = ("match", "fullmatch", "search", "finditer", "findall", "sub", "split")
+LENGTH = 10_000
+# An expression that is linear in the length takes a millisecond; one that is quadratic takes a second or more.
+CPU_SECONDS = 0.4
+# The longest text these are ever given, where the code around them sees to it.
+BOUNDED: dict[str, int] = {}
+# Programs and the fake service, which see no text of users.
+LEFT_OUT = ("backlog_site.asgi", "backlog_site.__main__", "resources_app.intelligencebank.fake")
+_PREFIXES = (
+    "",
+    "a",
+    "- ",
+    "# ",
+    '"',
+    "file:///",
+    "mcp://backlog/",
+    "ib://",
+    "TASK-",
+    "/home/",
+    "c:\\",
+    "k: a",
+    "> ",
+    "[",
+    "<a",
+    "http://",
+)
+_COMMON = " a0\n\t-_\"'\\/.:,#*[](){}<>|=@%&A\x00é"
+_NESTED = 2
+
+
+class Tried(NamedTuple):
+    name: str
+    pattern: "re.Pattern[str]"
+    methods: tuple[str, ...]
+
+
+def collected() -> list[Tried]:
+    """Every compiled expression that a module holds, and those written in a call of `re`, each once."""
+    found: dict[tuple[str, int], Tried] = {}
+    for module in _modules():
+        for one in (*_held(module), *_inline(module)):
+            found.setdefault((one.pattern.pattern, one.pattern.flags), one)
+    return sorted(found.values())
+
+
+def _modules() -> Iterator[ModuleType]:
+    for package in PACKAGES:
+        for one in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+            if not one.name.startswith(LEFT_OUT) and ".migrations" not in one.name:
+                yield importlib.import_module(one.name)
+
+
+def _held(module: ModuleType) -> Iterator[Tried]:
+    source = _source(module)
+    for name, value in vars(module).items():
+        called = tuple(method for method in METHODS if re.search(rf"\b{re.escape(name)}\.{method}\b", source))
+        for pattern in _patterns_in(value, _NESTED):
+            yield Tried(f"{module.__name__}.{name}", pattern, called or METHODS)
+
+
+def _source(module: ModuleType) -> str:
+    return Path(module.__file__).read_text() if module.__file__ else ""
+
+
+def _patterns_in(value: object, depth: int) -> Iterator["re.Pattern[str]"]:
+    if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
+        yield value
+    elif depth and isinstance(value, list | tuple | set | frozenset):
+        for entry in value:
+            yield from _patterns_in(entry, depth - 1)
+    elif depth and isinstance(value, dict):
+        for entry in value.values():
+            yield from _patterns_in(entry, depth - 1)
+
+
+def _inline(module: ModuleType) -> Iterator[Tried]:
+    for node in ast.walk(ast.parse(_source(module))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re.") and node.args:
+            method = ast.unparse(node.func).removeprefix("re.")
+            if method in METHODS and isinstance(node.args[0], ast.Constant):
+                yield Tried(f"{module.__name__}:{node.lineno}", re.compile(node.args[0].value), (method,))
+
+
+def texts_for(pattern: "re.Pattern[str]", length: int) -> Iterator[str]:
+    """Long runs of what the expression itself mentions, after beginnings that let it start, before ends that stop it."""
+    characters = list(dict.fromkeys([*(one for one in pattern.pattern if one.isprintable()), *_COMMON]))
+    words = list(dict.fromkeys(re.findall(r"[a-zA-Z]{2,}", pattern.pattern)))[:4]
+    for one in characters:
+        for prefix in (*_PREFIXES, *words):
+            yield (prefix + one * length)[: length - 1] + "\x00"
+    few = characters[:12]
+    for pair in (first + second for first in few for second in few if first != second):
+        yield pair * (length // 2)
+
+
+def _use(tried: Tried, method: str, text: str) -> None:
+    match method:
+        case "finditer":
+            for _ in tried.pattern.finditer(text):
+                pass
+        case "sub":
+            tried.pattern.sub("", text)
+        case _:
+            getattr(tried.pattern, method)(text)
+
+
+def main(first: int) -> None:
+    """The default action of SIGPROF ends the process, also in the middle of a match."""
+    django.setup()
+    every = collected()
+    gc.disable()
+    for number, tried in enumerate(every[first:], first):
+        print(f"{number} {tried.name}", flush=True)
+        for text in texts_for(tried.pattern, BOUNDED.get(tried.name, LENGTH)):
+            for method in tried.methods:
+                signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
+                _use(tried, method, text)
+                signal.setitimer(signal.ITIMER_PROF, 0)
+    print("done", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
