@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db.models import Model, QuerySet
 
-from resources_app.access import Person, sight_of
+from resources_app.access import Person, may_read, sight_of
 from resources_app.bundles import FRAME, NOTE, fitting, room_for, weight
 from resources_app.documents import uri_of
 from resources_app.errors import ValidationFailed
@@ -25,7 +25,7 @@ from search_app.finding import Found, find, newest
 from search_app.gathering import is_a_title
 from search_app.models import Document
 from search_app.ranking import Parts
-from search_app.rows import live_slot
+from search_app.rows import live_slot, live_state
 from search_app.snippets import Lookup, make_snippet
 from search_app.terms import Term, parse
 
@@ -58,7 +58,7 @@ def search_unified(
     filters = parse_filters(types, status, parent_id, assignee, label)
     request = _fingerprint(text, filters, sort)
     offset = _offset(cursor, request)
-    slot = live_slot()
+    slot, index_version = live_state() if may_read(user) else (live_slot(), "")
     wanted, narrowed = _interpreted(user, slot, text, filters)
     if text and not wanted:
         found = newest(user, slot, narrowed, offset, limit)
@@ -71,9 +71,11 @@ def search_unified(
     answer: dict[str, Any] = {
         "results": given,
         "total": found.total,
+        "semantic_total": found.semantic_total,
         "query": text,
         "search_mode": "hybrid" if found.is_hybrid else "bm25",
-        "next_cursor": _cursor(after, request) if after < found.total else None,
+        "index_version": index_version,
+        "next_cursor": _cursor(after, request) if after < found.total + found.semantic_total else None,
     }
     return answer | ({"explain": _explanation(wanted, narrowed, found.terms)} if explain else {})
 
@@ -140,6 +142,8 @@ class _Rendering:
             "snippet": make_snippet(fields, self.lookup),
         }
         ranked = self.found.ranked.get(number)
+        if ranked and not ranked.has_typed_word:
+            result["match"] = "semantic" if ranked.is_semantic else "corrected"
         if self.with_scores:
             result["score"] = ranked.score if ranked else 0.0
         if self.with_content:
