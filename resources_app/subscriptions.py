@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from resources_app import history, reading, uris
 from resources_app.access import Actor
-from resources_app.conditions import Condition
+from resources_app.conditions import ME, Condition, as_day
 from resources_app.errors import InvalidOperation, InvalidUri, NotFound, ValidationFailed
 from resources_app.etags import make_etag
 from resources_app.fields import field_of, parse_ref
@@ -31,6 +31,10 @@ _KINDS: dict[str, tuple[Kind, ...]] = {
 }
 _WHOLE_ITEM = frozenset({"file", "metadata", "versions", "updated_at", "version", "etag"})
 _DECIDE_READINESS = frozenset({"status", "depends_on", "archived_at"})
+# What the index has of an item.
+_SEARCHED = frozenset({"title", "description", "evidence", "blocked_reason", "labels", "references"})
+# Filters on one entry of a field that is a list.
+_LISTS = {"label": "labels", "depends_on": "depends_on"}
 _NOT_IN_DOCUMENTS = frozenset({"created_at", "updated_at"})
 
 
@@ -207,9 +211,11 @@ def _collection_matches(change: Change, uri: Uri) -> bool:
     pairs = [pair for pair in uri.query if pair[0] != "type"]
     wants_epics = uri.segments == ("epics",) or dict(uri.query).get("type") == "epic"
     model: type[Task] | type[Epic] = Epic if wants_epics else Task
+    query = parse_query(model, pairs)
+    if change.kind == Kind.COMMENT and query.search:
+        return _comment_moves(change, model, query.search)
     if change.kind != model.KIND:
         return False
-    query = parse_query(model, pairs)
     if query.ready and (change.action != "update" or _DECIDE_READINESS & set(change.fields)):
         return True  # it may also be the one that another task waits for
 
@@ -217,7 +223,7 @@ def _collection_matches(change: Change, uri: Uri) -> bool:
         return (
             bool(document.get("archived_at")) is archived
             and (epic is None or document.get("epic_id") == epic)
-            and _selects(query, document, change.object_id)
+            and _selects(query, document, change)
         )
 
     return any(document is None or belongs(document) for document in _before_and_after(change))
@@ -241,21 +247,43 @@ def _document(change: Change, version: int) -> Document | None:
         return None
 
 
-def _selects(query: CollectionQuery, document: Document, number: int) -> bool:
+def _selects(query: CollectionQuery, document: Document, change: Change) -> bool:
     if query.ready and document["status"] != Status.OPEN.label:
         return False
-    text = f"{document['title']}\n{document['description']}".casefold()
-    return all(word.casefold() in text for word in query.search.split()) and all(
-        _meets(condition, document, number) for condition in query.conditions
-    )
+    if not all(_meets(condition, document, change.object_id) for condition in query.conditions):
+        return False
+    return not query.search or _may_be_found(change, query.search)
+
+
+def _may_be_found(change: Change, words: str) -> bool:
+    """As the list decides it: by the index. The index knows the present only, so a change of the text itself counts too:
+    the item may have been in the list before."""
+    if change.action == "delete" or _SEARCHED & set(change.fields) and change.action == "update":
+        return True
+    return _is_found(Epic if change.kind == Kind.EPIC else Task, change.object_id, words)
+
+
+def _is_found(model: type[Task] | type[Epic], number: int, words: str) -> bool:
+    return model.objects.filter(pk=number).mentioning(words).exists()
+
+
+def _comment_moves(change: Change, model: type[Task] | type[Epic], words: str) -> bool:
+    """Comments are searched with their item: one may bring it into the list, and an edited one may take it out."""
+    comment = Comment.objects.filter(pk=change.object_id).values(f"{model.KIND}_id").first()
+    number = comment[f"{model.KIND}_id"] if comment else None
+    return number is not None and (change.action != "create" or _is_found(model, number, words))
 
 
 def _meets(condition: Condition, document: Document, number: int) -> bool:
     """The same comparison as in conditions.py, on a document instead of rows."""
     if condition.name in _NOT_IN_DOCUMENTS:
         return True
-    if condition.name == "label":
-        return any(value in document["labels"] for value in condition.values) != (condition.operator == "!=")
+    if condition.name == "assignee" and ME in condition.values:
+        return True  # an address is watched by many, each of whom is meant
+    if condition.name in _LISTS:
+        # No dependency is a value to filter by, no label is not.
+        entries = document.get(_LISTS[condition.name]) or ([""] if condition.name == "depends_on" else [])
+        return any(value in entries for value in condition.values) != (condition.operator == "!=")
     actual = number if condition.name == "id" else _plain(condition.name, _value(document, condition.name))
     wanted = [_plain(condition.name, value) for value in condition.values]
     if condition.operator in _COMPARISONS:
@@ -276,7 +304,7 @@ def _plain(name: str, value: Any) -> Any:
         return Priority[value.upper()].value
     if name == "id":
         return parse_ref(value, Task.PREFIX) or parse_ref(value, Epic.PREFIX)
-    return value[:10] if name == "due_date" else value
+    return as_day(name, value) if name == "due_date" else value
 
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {

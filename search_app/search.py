@@ -55,7 +55,7 @@ def search_unified(
     """With `max_tokens` a page ends where it would grow over that; its cursor goes on from there."""
     text = _checked_query(query)
     _check_page(sort, limit)
-    filters = parse_filters(types, status, parent_id, assignee, label)
+    filters = parse_filters(user, types, status, parent_id, assignee, label)
     request = _fingerprint(text, filters, sort)
     offset = _offset(cursor, request)
     slot, index_version = live_state() if may_read(user) else (live_slot(), "")
