@@ -63,6 +63,18 @@ class _Lexical(NamedTuple):
     has_typed_word: bool
 
 
+class _Pattern(NamedTuple):
+    """What is counted for one term: whole tokens, and beginnings of tokens where those may count."""
+
+    # What a match counts, and what it would count if the word stood as it was typed.
+    weight: float
+    most: float
+    is_typed: bool
+    exact: tuple[str, ...]
+    begun_in_title: tuple[str, ...]
+    begun_in_body: tuple[str, ...]
+
+
 def rank(
     candidates: Sequence[Candidate],
     terms: Sequence[Term],
@@ -137,18 +149,6 @@ def inverse_frequency(frequency: int, documents: int) -> float:
 
 def _order(ranked: Ranked) -> tuple[float, bool, int, int]:
     return -ranked.score, ranked.is_semantic, _KIND_ORDER[ranked.candidate.kind], ranked.candidate.object_id
-
-
-class _Pattern(NamedTuple):
-    """What is counted for one term: whole tokens, and beginnings of tokens where those may count."""
-
-    # What a match counts, and what it would count if the word stood as it was typed.
-    weight: float
-    most: float
-    is_typed: bool
-    exact: tuple[str, ...]
-    begun_in_title: tuple[str, ...]
-    begun_in_body: tuple[str, ...]
 
 
 def _patterns(terms: Sequence[Term], documents: int) -> list[_Pattern]:
