@@ -161,7 +161,9 @@ def _compared(column: str, operator: str, value: Any) -> Q:
     """A day is compared as a whole: after it means after its end, up to it means up to its end."""
     if isinstance(value, Day):
         begins_after = operator in {">", "<="}
-        return Q(**{f"{column}__{'gte' if operator in {'>', '>='} else 'lt'}": value.end if begins_after else value.start})
+        return Q(
+            **{f"{column}__{'gte' if operator in {'>', '>='} else 'lt'}": value.end if begins_after else value.start}
+        )
     return Q(**{f"{column}__{_LOOKUPS[operator]}": value})
 
 

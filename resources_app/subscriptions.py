@@ -1,6 +1,7 @@
 """Watching addresses: the changes after a position, which addresses each of them touches, and who may be told."""
 
-from collections.abc import Callable, Collection
+import json
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -23,6 +24,9 @@ from resources_app.serializers import change_json
 from resources_app.uris import Uri
 from resources_app.vocabulary import IB_KINDS, Kind, Priority, Status
 
+# Whether a text has every word, as the index would find it. The index lies above this package and registers here.
+TextMatch = Callable[[str, str], bool]
+_text_match: list[TextMatch] = []
 _KINDS: dict[str, tuple[Kind, ...]] = {
     "tasks": (Kind.TASK,),
     "epics": (Kind.EPIC,),
@@ -36,6 +40,10 @@ _SEARCHED = frozenset({"title", "description", "evidence", "blocked_reason", "la
 # Filters on one entry of a field that is a list.
 _LISTS = {"label": "labels", "depends_on": "depends_on"}
 _NOT_IN_DOCUMENTS = frozenset({"created_at", "updated_at"})
+
+
+def use_text_match(match: TextMatch) -> None:
+    _text_match[:] = [match]
 
 
 class Position(NamedTuple):
@@ -252,15 +260,22 @@ def _selects(query: CollectionQuery, document: Document, change: Change) -> bool
         return False
     if not all(_meets(condition, document, change.object_id) for condition in query.conditions):
         return False
-    return not query.search or _may_be_found(change, query.search)
+    return not query.search or _is_or_was_found(change, document, query.search)
 
 
-def _may_be_found(change: Change, words: str) -> bool:
-    """As the list decides it: by the index. The index knows the present only, so a change of the text itself counts too:
-    the item may have been in the list before."""
-    if change.action == "delete" or _SEARCHED & set(change.fields) and change.action == "update":
+def _is_or_was_found(change: Change, document: Document, words: str) -> bool:
+    """As the list decides it: by the index. The index knows the present only; the text of before is read as it would be."""
+    if _is_found(Epic if change.kind == Kind.EPIC else Task, change.object_id, words):
         return True
-    return _is_found(Epic if change.kind == Kind.EPIC else Task, change.object_id, words)
+    if change.action == "update" and not _SEARCHED & set(change.fields):
+        return False
+    return _text_match[0]("\n".join(_texts(document)), words)
+
+
+def _texts(document: Document) -> Iterator[str]:
+    for name in _SEARCHED:
+        value = document.get(name) or ""
+        yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _is_found(model: type[Task] | type[Epic], number: int, words: str) -> bool:

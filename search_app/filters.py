@@ -50,9 +50,7 @@ class Filters:
 _made: Memory[Any] = Memory(500)
 
 
-def parse_filters(
-    user: Person, types: Words, status: Words, parent_id: Any, assignee: Any, label: Words
-) -> Filters:
+def parse_filters(user: Person, types: Words, status: Words, parent_id: Any, assignee: Any, label: Words) -> Filters:
     return Filters(
         types=_known("types", types, TYPES),
         status=_known("status", status, tuple(Status.labels)),

@@ -128,9 +128,7 @@ def _scaled(
 ) -> dict[int, float]:
     """A candidate that has no vector yet keeps its lexical standing: it gets the same share of the best meaning as it has
     of the best text. Otherwise search would be worse while the worker embeds than without a model."""
-    scaled = {
-        number: max((value - UNRELATED) / SIMILARITY_RANGE, 0.0) for number, value in similarities.items()
-    }
+    scaled = {number: max((value - UNRELATED) / SIMILARITY_RANGE, 0.0) for number, value in similarities.items()}
     best_meaning, best_text = max(scaled.values()), max(one.bm25 for one in lexical) or 1.0
     for candidate, one in zip(candidates, lexical, strict=True):
         scaled.setdefault(candidate.id, best_meaning * one.bm25 / best_text)

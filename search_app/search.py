@@ -18,7 +18,7 @@ from resources_app.errors import ValidationFailed
 from resources_app.prepared import run_for
 from resources_app.vocabulary import Status
 from search_app.backends import backend
-from search_app.backends.base import Expression
+from search_app.backends.base import Expression, Token
 from search_app.documents import SOURCES, comments_on, fields_of, title_key, title_of
 from search_app.filters import Filters, Words, allowed_documents, interpret, limited_kinds, parse_filters
 from search_app.finding import Found, find, newest
@@ -28,6 +28,7 @@ from search_app.ranking import Parts
 from search_app.rows import live_slot, live_state
 from search_app.snippets import Lookup, make_snippet
 from search_app.terms import Term, parse
+from search_app.tokens import analyse
 
 MAX_QUERY = 1000
 MAX_LIMIT = 100
@@ -93,6 +94,19 @@ def matching_numbers(model: type[Model], text: str) -> QuerySet[Any]:
         return rows.none().values("object_id")
     matches = backend().matching(slot, Expression(tuple(term.clause for term in terms), every=True))
     return rows.filter(pk__in=matches).values("object_id")
+
+
+def has_every_word(text: str, wanted: str) -> bool:
+    """Whether `matching_numbers` would find a thing with this text. For texts that are in no index any more."""
+    tokens = set(analyse(text))
+    terms = parse(_UNSTORABLE.sub(" ", wanted)[:MAX_QUERY])
+    return bool(terms) and all(any(_has(tokens, token) for token in term.clause) for term in terms)
+
+
+def _has(tokens: set[str], wanted: Token) -> bool:
+    if wanted.is_prefix:
+        return any(token.startswith(wanted.text) for token in tokens)
+    return wanted.text in tokens
 
 
 class _Rendering:

@@ -275,7 +275,11 @@ def test_what_depends_on_a_task_is_a_filter(bob: User) -> None:
     first = make_task(title="first")
     make_task(title="second", depends_on=[first.ref])
     make_task(title="third", depends_on=[first.ref, "TASK-0002"])
-    assert found(bob, ("depends_on", first.ref)) == found(bob, ("filter", f"depends_on:{first.ref}")) == ["second", "third"]
+    assert (
+        found(bob, ("depends_on", first.ref))
+        == found(bob, ("filter", f"depends_on:{first.ref}"))
+        == ["second", "third"]
+    )
     assert found(bob, ("depends_on", "TASK-0002")) == ["third"]
     assert found(bob, ("depends_on", "")) == ["first"]
     assert found(bob, ("filter", f"depends_on!={first.ref}")) == ["first"]

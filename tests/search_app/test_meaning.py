@@ -208,7 +208,10 @@ def test_a_score_does_not_depend_on_the_other_candidates(bob: User) -> None:
     make_task(title="Start of the car year")
     let_the_worker_embed()
     scores = [
-        {result["id"]: result["score"] for result in search_unified(bob, MEANT, include_scores=True, **chosen)["results"]}
+        {
+            result["id"]: result["score"]
+            for result in search_unified(bob, MEANT, include_scores=True, **chosen)["results"]
+        }
         for chosen in ({}, {"status": "blocked"}, {"limit": 1})
     ]
     assert scores[1]["TASK-0001"] == scores[2]["TASK-0001"] == scores[0]["TASK-0001"]
