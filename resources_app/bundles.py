@@ -2,14 +2,17 @@
 
 import bisect
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
-from resources_app.access import Actor
+from resources_app.access import Actor, Person
 from resources_app.errors import BacklogError, ValidationFailed
+from resources_app.intelligencebank import browsing
 from resources_app.readers.reading import Reading
 from resources_app.reading import read
-from resources_app.uris import build
+from resources_app.targets import AREAS
+from resources_app.uris import build, build_path
 
 MAX_THINGS = 50
 MIN_TOKENS, DEFAULT_TOKENS, MAX_TOKENS = 100, 8000, 20_000
@@ -19,6 +22,7 @@ BYTES_PER_TOKEN = 2.5
 FRAME, NOTE = 60, 80
 # Less of a text than this is not worth a call.
 LEAST = 50
+_MIRRORED_ID = re.compile("[0-9a-f]{32}")
 _COLLECTIONS = {"TASK": "tasks", "EPIC": "epics"}
 
 
@@ -34,9 +38,16 @@ class Place:
 
 
 def uri_for(name: str) -> str:
-    """TASK-0001 and EPIC-0001 by id; everything else is an address already."""
+    """TASK-0001 and EPIC-0001 by id, files by path; everything else is an address already."""
     collection = _COLLECTIONS.get(name.partition("-")[0])
-    return build(collection, name) if collection and "://" not in name else name
+    if collection and "://" not in name:
+        return build(collection, name)
+    return build_path(name) if name.partition("/")[0] in AREAS and "/" in name else name
+
+
+def address_of(user: Person, name: str) -> str:
+    """Where anything that search returns can be read, by its id there. Mirrored things have the id of their tenant."""
+    return (browsing.uri_named(user, name) if _MIRRORED_ID.fullmatch(name) else None) or uri_for(name)
 
 
 def weight(value: Any) -> int:
@@ -78,7 +89,7 @@ def read_many(actor: Actor, names: list[str], max_tokens: int, cursor: str | Non
 
 def _shown(actor: Actor, name: str) -> dict[str, Any]:
     try:
-        return _lean(read(actor, uri_for(name)))
+        return _lean(read(actor, address_of(actor.user, name)))
     except BacklogError as error:
         return {"uri": name, "error": error.as_json()}
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.db import connection
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
@@ -17,6 +18,12 @@ from resources_app.vocabulary import Priority, Status
 OPERATORS = (":", "!=", ">=", "<=", ">", "<", "~")
 MAX_CONDITIONS = 50
 MAX_VALUES = 200
+# Stands for the caller where a user is expected.
+ME = "@me"
+_RELATIVE = re.compile(r"([+-])([0-9]{1,5})([hdw])", re.ASCII)
+_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+_WRITTEN_DAY = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}|[0-9]{4}-?W[0-9]{2}(?:-?[0-9])?", re.ASCII)
+_MOMENTS = frozenset({"created_at", "updated_at"})
 _LOOKUPS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 _CLAUSE = re.compile(
     r'\s*([a-z_]+)\s*(!=|>=|<=|:|>|<|~)\s*(?:"((?:[^"\\]|\\.)*)"|([^,"]*))\s*(?:,(?!\s*$)|$)', re.DOTALL
@@ -30,6 +37,22 @@ class Condition:
     operator: str
     values: tuple[str, ...]
     from_parameter: bool = False
+
+
+@dataclass(frozen=True)
+class Day:
+    """A calendar day in a time zone. It may have 23 or 25 hours."""
+
+    date: datetime.date
+    zone: datetime.tzinfo
+
+    @property
+    def start(self) -> datetime.datetime:
+        return datetime.datetime.combine(self.date, datetime.time(), self.zone)
+
+    @property
+    def end(self) -> datetime.datetime:
+        return datetime.datetime.combine(self.date + datetime.timedelta(days=1), datetime.time(), self.zone)
 
 
 @dataclass(frozen=True)
@@ -55,7 +78,7 @@ def parse_filter(text: str, known_parameters: Sequence[str]) -> tuple[Condition,
                 allowed_values=list(OPERATORS),
             )
         name, operator, quoted, bare = match.groups()
-        value = re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL) if quoted is not None else bare.strip()
+        value = re.sub(r'\\(["\\])', r"\1", quoted) if quoted is not None else bare.strip()
         conditions.append(_checked(Condition(name, operator, (value,)), known_parameters))
         position = match.end()
     if not 1 <= len(conditions) <= MAX_CONDITIONS:
@@ -73,7 +96,7 @@ def _checked(condition: Condition, known_parameters: Sequence[str]) -> Condition
     known = [name for name in FILTERS if name in known_parameters]
     if condition.name not in known:
         raise ValidationFailed(
-            f"filter knows no field {condition.name!r}.",
+            f"Unknown field {condition.name!r} in filter.",
             field=condition.name,
             value=condition.values[0],
             allowed_values=known,
@@ -93,20 +116,60 @@ def _as_q(rows: QuerySet[Any], condition: Condition) -> Q:
     chosen = FILTERS[condition.name]
     if len(condition.values) > MAX_VALUES:
         raise ValidationFailed(f"{condition.name} takes {MAX_VALUES} values at most.", field=condition.name)
+    _refuse_equal_to_interval(condition)
     values = [chosen.convert(condition.name, value) for value in condition.values]
     if chosen.column == "label":
         labelled = Q(pk__in=rows.model.label_rows.rel.related_model.objects.filter(name__in=values).values("item"))
         return ~labelled if condition.operator == "!=" else labelled
+    if chosen.column == "depends_on":
+        return _depending(rows, values, negated=condition.operator == "!=")
     if condition.operator == "~":
-        return Q(**{f"{chosen.column}__icontains": values[0]})
+        return _containing(chosen.column, values[0])
     if condition.operator in _LOOKUPS:
-        return Q(**{f"{chosen.column}__{_LOOKUPS[condition.operator]}": values[0]})
+        return _compared(chosen.column, condition.operator, values[0])
     return _equal(chosen, values, negated=condition.operator == "!=")
+
+
+def _refuse_equal_to_interval(condition: Condition) -> None:
+    """Nothing was changed exactly 24 hours ago: such a filter would always be empty."""
+    if condition.name in _MOMENTS and condition.operator in {":", "!="}:
+        for value in filter(_RELATIVE.fullmatch, condition.values):
+            raise ValidationFailed(
+                f"{condition.name} cannot equal {value!r}.",
+                suggestion=f"Compare with an order: filter={condition.name}>{value}.",
+                field=condition.name,
+                value=value,
+            )
+
+
+def _depending(rows: QuerySet[Any], numbers: list[int | None], *, negated: bool) -> Q:
+    dependencies = rows.model.dependency_rows.rel.related_model.objects
+    matched = Q(pk__in=dependencies.filter(needs__in=[one for one in numbers if one]).values("task"))
+    if None in numbers:
+        matched |= ~Q(pk__in=dependencies.values("task"))
+    return ~matched if negated else matched
+
+
+def _containing(column: str, text: str) -> Q:
+    """SQLite's LIKE ignores the case of ASCII letters only; its regular expressions are Python's."""
+    if connection.vendor == "sqlite" and not text.isascii():
+        return Q(**{f"{column}__iregex": re.escape(text)})
+    return Q(**{f"{column}__icontains": text})
+
+
+def _compared(column: str, operator: str, value: Any) -> Q:
+    """A day is compared as a whole: after it means after its end, up to it means up to its end."""
+    if isinstance(value, Day):
+        begins_after = operator in {">", "<="}
+        return Q(
+            **{f"{column}__{'gte' if operator in {'>', '>='} else 'lt'}": value.end if begins_after else value.start}
+        )
+    return Q(**{f"{column}__{_LOOKUPS[operator]}": value})
 
 
 def _equal(chosen: Filter, values: list[Any], *, negated: bool) -> Q:
     """An empty value means "none": assignee= finds what nobody has."""
-    if chosen.column in {"created_at", "updated_at"}:
+    if chosen.column in _MOMENTS:
         matched = Q()
         for value in values:
             matched |= _during(chosen.column, value)
@@ -118,11 +181,10 @@ def _equal(chosen: Filter, values: list[Any], *, negated: bool) -> Q:
     return ~matched if negated else matched
 
 
-def _during(column: str, moment: datetime.datetime) -> Q:
-    """A date means its whole day, a time that very moment."""
-    if moment.time() != datetime.time():
-        return Q(**{column: moment})
-    return Q(**{f"{column}__gte": moment, f"{column}__lt": moment + datetime.timedelta(days=1)})
+def _during(column: str, value: "Day | datetime.datetime") -> Q:
+    if isinstance(value, Day):
+        return Q(**{f"{column}__gte": value.start, f"{column}__lt": value.end})
+    return Q(**{column: value})
 
 
 def _status(name: str, value: str) -> Status:
@@ -160,22 +222,44 @@ def _person(name: str, value: str) -> int | None:
     return User.objects.filter(username=value).values_list("pk", flat=True).first() or 0
 
 
-def _moment(name: str, value: str) -> datetime.datetime:
+def _moment(name: str, value: str) -> Day | datetime.datetime:
+    """A date is its whole day in the caller's time zone; a time, or an interval back from now, is a moment."""
+    zone = timezone.get_current_timezone()
     try:
-        moment = datetime.datetime.fromisoformat(value)
-        if not 1000 <= moment.year <= 9000:  # nearer the ends, arithmetic with days and time zones overflows
-            raise ValueError
-    except ValueError:
+        if relative := _RELATIVE.fullmatch(value):
+            return _in_range(timezone.now() + _interval(*relative.groups()))
+        if value == "today":
+            return Day(timezone.localdate(), zone)
+        moment = _in_range(datetime.datetime.fromisoformat(value))
+    except (ValueError, OverflowError):
         raise ValidationFailed(
-            f"{name} must be a date or time as 2026-01-31 or 2026-01-31T12:00:00Z.", field=name, value=value
+            f"{name} must be a date or time: 2026-01-31, 2026-01-31T12:00:00Z, today, -24h or -7d.",
+            field=name,
+            value=value,
         ) from None
-    return moment if timezone.is_aware(moment) else moment.replace(tzinfo=datetime.UTC)
+    if _WRITTEN_DAY.fullmatch(value):
+        return Day(moment.date(), zone)
+    return moment if timezone.is_aware(moment) else moment.replace(tzinfo=zone)
 
 
-def _day(name: str, value: str) -> datetime.date | None:
+def _interval(sign: str, count: str, unit: str) -> datetime.timedelta:
+    length = datetime.timedelta(**{_UNITS[unit]: int(count)})
+    return -length if sign == "-" else length
+
+
+def _in_range(moment: datetime.datetime) -> datetime.datetime:
+    """Nearer the ends, arithmetic with days and time zones overflows."""
+    if not 1000 <= moment.year <= 9000:
+        raise ValueError
+    return moment
+
+
+def as_day(name: str, value: str) -> datetime.date | None:
+    """For a column of dates. Empty means none."""
     if not value:
         return None
-    return _moment(name, value).date()
+    found = _moment(name, value)
+    return found.date if isinstance(found, Day) else timezone.localdate(found)
 
 
 def _word(name: str, value: str) -> str:
@@ -199,7 +283,8 @@ FILTERS: dict[str, Filter] = {
     "id": Filter("equal", "number", _any_number),
     "title": Filter("text", "title", _word),
     "description": Filter("text", "description", _word),
-    "due_date": Filter("ordered", "due_date", _day),
+    "depends_on": Filter("equal", "depends_on", _number("TASK")),
+    "due_date": Filter("ordered", "due_date", as_day),
     "created_at": Filter("ordered", "created_at", _moment),
     "updated_at": Filter("ordered", "updated_at", _moment),
 }

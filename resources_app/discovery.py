@@ -57,7 +57,9 @@ def get_resource(actor: Actor, uri: str | None) -> dict[str, Any]:
         return _failure(actor, uri, refused)
     found = REGISTRY.match(uris.parse(uri))
     whole = reading.as_json()
-    answer = _success(uri, found[0].name if found else "", whole["contents"], reading.mime_type)
+    # A text stays a text, as `resources/read` gives it: "10", and not 10.
+    data = reading.text if reading.mime_type.startswith("text/") and "encoding" not in whole else whole["contents"]
+    answer = _success(uri, found[0].name if found else "", data, reading.mime_type)
     return answer | {"encoding": whole["encoding"]} if "encoding" in whole else answer
 
 

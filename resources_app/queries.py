@@ -16,6 +16,7 @@ from resources_app.conditions import FILTERS, Condition, filter_rows, parse_filt
 from resources_app.errors import ValidationFailed
 from resources_app.models import Epic, Task
 from resources_app.models.backlog import Item
+from resources_app.named_values import resolved
 from resources_app.prepared import prepared
 from resources_app.vocabulary import Priority, Status
 
@@ -87,6 +88,12 @@ def parse_query(model: type[Item], pairs: Pairs) -> CollectionQuery:
         else:
             query = replace(query, **_SETTINGS[name](name, value))
     return _check_together(query, model)
+
+
+def query_of(user: Person, model: type[Item], pairs: Pairs) -> CollectionQuery:
+    """The query of a caller: `@me` is that user, and a value that names nothing is refused."""
+    query = parse_query(model, pairs)
+    return replace(query, conditions=resolved(query.conditions, user))
 
 
 def _refuse_repeated(names: list[str]) -> None:

@@ -1,5 +1,7 @@
 """`read(actor, uri)`: every address answers here, for REST, MCP, viewer and commands alike."""
 
+from dataclasses import replace
+
 from resources_app import uris
 from resources_app.access import Actor, may_read
 from resources_app.errors import InvalidUri, NotFound, ValidationFailed
@@ -21,7 +23,9 @@ def read(actor: Actor, uri: str) -> Reading:
     _refuse_unknown_parameters(parsed, (*entry.parameters, *(["version"] if entry.versioned else [])))
     if parsed.version and not entry.versioned:
         raise InvalidUri("This URI has no versions.", uri=uri, patterns=REGISTRY.versioned_patterns())
-    return entry.reader(ReadRequest(actor, parsed, uri, variables))
+    reading = entry.reader(ReadRequest(actor, parsed, uri, variables))
+    # A version never changes.
+    return replace(reading, subscribable=False) if parsed.version else reading
 
 
 def _refuse_unknown_parameters(parsed: uris.Uri, known: tuple[str, ...]) -> None:

@@ -1,6 +1,7 @@
 """Watching addresses: the changes after a position, which addresses each of them touches, and who may be told."""
 
-from collections.abc import Callable, Collection
+import json
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -9,7 +10,7 @@ from django.contrib.auth.models import User
 
 from resources_app import history, reading, sequencing, uris
 from resources_app.access import Actor
-from resources_app.conditions import Condition
+from resources_app.conditions import ME, Condition, as_day
 from resources_app.errors import InvalidOperation, InvalidUri, NotFound
 from resources_app.etags import make_etag
 from resources_app.fields import field_of, parse_ref
@@ -24,6 +25,9 @@ from resources_app.serializers import change_json
 from resources_app.uris import Uri
 from resources_app.vocabulary import IB_KINDS, Kind, Priority, Status
 
+# Whether a text has every word, as the index would find it. The index lies above this package and registers here.
+TextMatch = Callable[[str, str], bool]
+_text_match: list[TextMatch] = []
 _KINDS: dict[str, tuple[Kind, ...]] = {
     "tasks": (Kind.TASK,),
     "epics": (Kind.EPIC,),
@@ -32,7 +36,15 @@ _KINDS: dict[str, tuple[Kind, ...]] = {
 }
 _WHOLE_ITEM = frozenset({"file", "metadata", "versions", "updated_at", "version", "etag"})
 _DECIDE_READINESS = frozenset({"status", "depends_on", "archived_at"})
+# What the index has of an item.
+_SEARCHED = frozenset({"title", "description", "evidence", "blocked_reason", "labels", "references"})
+# Filters on one entry of a field that is a list.
+_LISTS = {"label": "labels", "depends_on": "depends_on"}
 _NOT_IN_DOCUMENTS = frozenset({"created_at", "updated_at"})
+
+
+def use_text_match(match: TextMatch) -> None:
+    _text_match[:] = [match]
 
 
 @dataclass(frozen=True)
@@ -180,9 +192,11 @@ def _collection_matches(change: Change, uri: Uri) -> bool:
     pairs = [pair for pair in uri.query if pair[0] != "type"]
     wants_epics = uri.segments == ("epics",) or dict(uri.query).get("type") == "epic"
     model: type[Task] | type[Epic] = Epic if wants_epics else Task
+    query = parse_query(model, pairs)
+    if change.kind == Kind.COMMENT and query.search:
+        return _comment_moves(change, model, query.search)
     if change.kind != model.KIND:
         return False
-    query = parse_query(model, pairs)
     if query.ready is not None and (change.action != "update" or _DECIDE_READINESS & set(change.fields)):
         return True  # it may also be the one that another task waits for
 
@@ -190,7 +204,7 @@ def _collection_matches(change: Change, uri: Uri) -> bool:
         return (
             bool(document.get("archived_at")) is archived
             and (epic is None or document.get("epic_id") == epic)
-            and _selects(query, document, change.object_id)
+            and _selects(query, document, change)
         )
 
     return any(document is None or belongs(document) for document in _before_and_after(change))
@@ -214,21 +228,50 @@ def _document(change: Change, version: int) -> Document | None:
         return None
 
 
-def _selects(query: CollectionQuery, document: Document, number: int) -> bool:
+def _selects(query: CollectionQuery, document: Document, change: Change) -> bool:
     if query.ready and document["status"] != Status.OPEN.label:
         return False
-    text = f"{document['title']}\n{document['description']}".casefold()
-    return all(word.casefold() in text for word in query.search.split()) and all(
-        _meets(condition, document, number) for condition in query.conditions
-    )
+    if not all(_meets(condition, document, change.object_id) for condition in query.conditions):
+        return False
+    return not query.search or _is_or_was_found(change, document, query.search)
+
+
+def _is_or_was_found(change: Change, document: Document, words: str) -> bool:
+    """As the list decides it: by the index. The index knows the present only; the text of before is read as it would be."""
+    if _is_found(Epic if change.kind == Kind.EPIC else Task, change.object_id, words):
+        return True
+    if change.action == "update" and not _SEARCHED & set(change.fields):
+        return False
+    return _text_match[0]("\n".join(_texts(document)), words)
+
+
+def _texts(document: Document) -> Iterator[str]:
+    for name in _SEARCHED:
+        value = document.get(name) or ""
+        yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _is_found(model: type[Task] | type[Epic], number: int, words: str) -> bool:
+    return model.objects.filter(pk=number).mentioning(words).exists()
+
+
+def _comment_moves(change: Change, model: type[Task] | type[Epic], words: str) -> bool:
+    """Comments are searched with their item: one may bring it into the list, and an edited one may take it out."""
+    comment = Comment.objects.filter(pk=change.object_id).values(f"{model.KIND}_id").first()
+    number = comment[f"{model.KIND}_id"] if comment else None
+    return number is not None and (change.action != "create" or _is_found(model, number, words))
 
 
 def _meets(condition: Condition, document: Document, number: int) -> bool:
     """The same comparison as in conditions.py, on a document instead of rows."""
     if condition.name in _NOT_IN_DOCUMENTS:
         return True
-    if condition.name == "label":
-        return any(value in document["labels"] for value in condition.values) != (condition.operator == "!=")
+    if condition.name == "assignee" and ME in condition.values:
+        return True  # an address is watched by many, each of whom is meant
+    if condition.name in _LISTS:
+        # No dependency is a value to filter by, no label is not.
+        entries = document.get(_LISTS[condition.name]) or ([""] if condition.name == "depends_on" else [])
+        return any(value in entries for value in condition.values) != (condition.operator == "!=")
     actual = number if condition.name == "id" else _plain(condition.name, _value(document, condition.name))
     wanted = [_plain(condition.name, value) for value in condition.values]
     if condition.operator in _COMPARISONS:
@@ -249,7 +292,7 @@ def _plain(name: str, value: Any) -> Any:
         return Priority[value.upper()].value
     if name == "id":
         return parse_ref(value, Task.PREFIX) or parse_ref(value, Epic.PREFIX)
-    return value[:10] if name == "due_date" else value
+    return as_day(name, value) if name == "due_date" else value
 
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {

@@ -9,17 +9,18 @@ from typing import Any
 from django.db.models import QuerySet
 
 from resources_app.access import Person
-from resources_app.bundles import BYTES_PER_TOKEN, NOTE, fitting, room_for, uri_for, weight
+from resources_app.bundles import BYTES_PER_TOKEN, NOTE, address_of, fitting, room_for, uri_for, weight
 from resources_app.documents import uri_of
 from resources_app.errors import BacklogError, InvalidUri, NotFound, ValidationFailed
 from resources_app.fields import parse_ref
 from resources_app.intelligencebank import browsing
+from resources_app.intelligencebank.addresses import parent_uri
 from resources_app.models import Change, Comment, Epic, IBFolder, IBResource, Resource, Task
 from resources_app.models.backlog import Item
 from resources_app.serializers import change_json, comment_json, item_json, item_line, resource_json
 from resources_app.targets import target_of, visible_thing
 from resources_app.uris import build, parse
-from search_app.search import search_unified
+from search_app.search import MAX_QUERY, search_unified
 
 DEFAULT_TOKENS = 4000
 MAX_DEPTH = 2
@@ -39,7 +40,7 @@ _MENTION = re.compile(
 )
 
 Thing = Task | Epic | Resource
-# What can stand beside a thing; a context is not made of it.
+# What is mirrored from IntelligenceBank.
 Mirrored = IBFolder | IBResource
 
 
@@ -80,10 +81,10 @@ def _check(id: str | None, query: str | None, depth: int) -> None:
         raise ValidationFailed(f"depth is 1 to {MAX_DEPTH}.", field="depth", value=depth)
 
 
-def _focus(user: Person, id: str | None, query: str | None) -> tuple[Thing, list[Part]]:
+def _focus(user: Person, id: str | None, query: str | None) -> tuple[Thing | Mirrored, list[Part]]:
     """The named thing; or the best hit of the query, with the other hits beside it."""
     if id:
-        return _thing(user, uri_for(id)), []
+        return _beside(user, address_of(user, id)), []
     types = ["task", "epic", "resource"]
     hits = [hit["uri"] for hit in search_unified(user, str(query), types=types, limit=MOST)["results"]]
     if not hits:
@@ -98,7 +99,9 @@ def _thing(user: Person, uri: str) -> Thing:
     except InvalidUri:
         thing = None  # a collection, for example
     if not isinstance(thing, Task | Epic | Resource):
-        raise ValidationFailed("Context is made for tasks, epics and files.", field="id", value=uri)
+        raise ValidationFailed(
+            "Context is made for tasks, epics, files and IntelligenceBank assets.", field="id", value=uri
+        )
     return thing
 
 
@@ -106,9 +109,11 @@ def _beside(user: Person, uri: str) -> Thing | Mirrored:
     return browsing.visible_at(user, uri) if uri.startswith("ib://") else _thing(user, uri)
 
 
-def _around(user: Person, focus: Thing, depth: int) -> Iterator[Part]:
+def _around(user: Person, focus: Thing | Mirrored, depth: int) -> Iterator[Part]:
     if isinstance(focus, Item):
         yield from _family(user, focus)
+    elif isinstance(focus, Mirrored):
+        yield from _parts_at(user, "parent", [parent_uri(focus)])
     near = list(_neighbours(user, focus))
     yield from near
     if depth > 1:
@@ -134,7 +139,7 @@ def _family(user: Person, focus: Item) -> Iterator[Part]:
             yield from _some("sibling", siblings, f"{uri_of(parent)}/tasks")
 
 
-def _neighbours(user: Person, focus: Thing) -> Iterator[Part]:
+def _neighbours(user: Person, focus: Thing | Mirrored) -> Iterator[Part]:
     """What it depends on and what depends on it; what it names and what names it."""
     tasks = Task.objects.visible_to(user).select_related("assignee").order_by("number")
     if isinstance(focus, Task):
@@ -150,8 +155,8 @@ def _neighbours(user: Person, focus: Thing) -> Iterator[Part]:
     yield from _parts_at(user, "referenced_by", naming)
 
 
-def _mentions(focus: Thing) -> list[str]:
-    text = focus.description if isinstance(focus, Item) else focus.content or ""
+def _mentions(focus: Thing | Mirrored) -> list[str]:
+    text = (focus.content or "") if isinstance(focus, Resource) else focus.description
     links = " ".join(entry["url"] for entry in focus.references) if isinstance(focus, Item) else ""
     named = [uri_for(match[0].rstrip(".,;:")) for match in _MENTION.finditer(f"{text} {links}")]
     return [uri for uri in dict.fromkeys(named) if uri != uri_of(focus)]
@@ -189,12 +194,13 @@ def _said(user: Person, focus: Item) -> Iterator[Part]:
     )
 
 
-def _alike(user: Person, focus: Thing) -> Iterator[Part]:
-    hits = search_unified(user, focus.title, limit=10)["results"] if focus.title else []
+def _alike(user: Person, focus: Thing | Mirrored) -> Iterator[Part]:
+    title = focus.name if isinstance(focus, Mirrored) else focus.title
+    hits = search_unified(user, title[:MAX_QUERY], limit=10)["results"] if title else []
     yield from _parts_at(user, "related", [hit["uri"] for hit in hits if hit["uri"] != uri_of(focus)])
 
 
-def _activity(user: Person, focus: Thing) -> Iterator[Part]:
+def _activity(user: Person, focus: Thing | Mirrored) -> Iterator[Part]:
     rows = Change.objects.visible_to(user).filter(kind=focus.KIND, object_id=focus.pk)
     latest = list(rows.select_related("author").order_by("-version")[: LATEST + 1])
     for change in latest[:LATEST]:
@@ -293,7 +299,7 @@ def _shorten(focus: Part, budget: int) -> None:
     focus.forms[2] = line[:keep] + "…"
 
 
-def _frame(focus: Thing, query: str | None, max_tokens: int) -> dict[str, Any]:
+def _frame(focus: Thing | Mirrored, query: str | None, max_tokens: int) -> dict[str, Any]:
     return {
         "focus": uri_of(focus),
         "query": _excerpt(query, ECHO) if query else None,

@@ -11,9 +11,11 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import StrIndex
 
 from resources_app.access import Person, is_admin, may_read, sight_of
+from resources_app.conditions import ME
 from resources_app.errors import ValidationFailed
 from resources_app.fields import parse_ref
 from resources_app.models import IBLink
+from resources_app.named_values import require_items, require_person
 from resources_app.prepared import Memory
 from resources_app.vocabulary import IB_KINDS, Status
 from search_app.backends.base import Allowed
@@ -48,12 +50,12 @@ class Filters:
 _made: Memory[Any] = Memory(500)
 
 
-def parse_filters(types: Words, status: Words, parent_id: Any, assignee: Any, label: Words) -> Filters:
+def parse_filters(user: Person, types: Words, status: Words, parent_id: Any, assignee: Any, label: Words) -> Filters:
     return Filters(
         types=_known("types", types, TYPES),
         status=_known("status", status, tuple(Status.labels)),
-        parent_id=_parent(parent_id),
-        assignee=None if assignee is None else _person(_text("assignee", assignee)),
+        parent_id=_parent(user, parent_id),
+        assignee=None if assignee is None else _person(user, _text("assignee", assignee)),
         labels=_values("label", label, split=False),
     )
 
@@ -181,10 +183,12 @@ def _assigned(number: int) -> Q:
     return Q(assignee_id__isnull=True, kind__in=("task", "epic")) if number == NOBODY else Q(assignee_id=number)
 
 
-def _person(username: str) -> int:
+def _person(user: Person, username: str) -> int:
     if not username:
         return NOBODY
-    return User.objects.filter(username=username).values_list("pk", flat=True).first() or 0
+    if not may_read(user):
+        return 0
+    return require_person("assignee", user.get_username() if username == ME else username)
 
 
 def _known(name: str, given: Words, known: Sequence[str]) -> tuple[str, ...]:
@@ -212,7 +216,7 @@ def _text(name: str, value: Any) -> str:
     return value.strip()
 
 
-def _parent(given: Any) -> str:
+def _parent(user: Person, given: Any) -> str:
     parent = "" if given is None else _text("parent_id", given)
     if parent and not parse_ref(parent, "EPIC") and not re.match(r"(resources|artifacts)(/|$)|ib://\w", parent):
         raise ValidationFailed(
@@ -221,4 +225,6 @@ def _parent(given: Any) -> str:
             value=parent,
             allowed_values=["EPIC-0001", "resources/folder", "artifacts/folder", "ib://{clientid}/folders/{id}"],
         )
+    if may_read(user):
+        require_items(user, "parent_id", [parent])
     return parent.rstrip("/")

@@ -26,7 +26,9 @@ class Found:
     """A page of document ids, with the scores of those that were ranked."""
 
     page: list[int]
+    # Those with a word of the query, and those that only mean something similar.
     total: int
+    semantic_total: int = 0
     ranked: dict[int, Ranked] = field(default_factory=dict)
     terms: list[Term] = field(default_factory=list)
     is_hybrid: bool = False
@@ -71,24 +73,25 @@ class _Lookup:
 
     def relevant(self, offset: int, limit: int) -> Found:
         named, key = exact_ids(self.text), title_key(self.text)
-        is_hybrid = not named and meaning.is_ready()
+        meant = meaning.understood(self.text) if not named and meaning.is_ready() else ""
         window = gather(self.slot, self.terms, self.allowed, self.matching, title_key=key, exact_ids=named)
-        near = meaning.near_documents(self.text, self.allowed, NEAR) if is_hybrid else {}
+        near = meaning.near_documents(meant, self.allowed, NEAR) if meant else {}
         beside = self._beside(near, window)
-        similar = near | self._similarity(window, near) if is_hybrid else None
+        similar = near | self._similarity(meant, window, near) if meant else None
         ranked = rank([*window, *beside], self.terms, self.overall, title_key=key, exact_ids=named, meaning=similar)
-        by_id = {one.candidate.id: one for one in ranked}
-        # The others have words of the query too, and are counted with those.
-        total = self.matching + sum(1 for one in beside if not by_id[one.id].parts.bm25)
-        page = self._page([one.candidate.id for one in ranked], total, offset, limit)
-        return Found(page, total, by_id, self.terms, is_hybrid)
+        hits = [one for one in ranked if not one.is_semantic or near.get(one.candidate.id, 0.0) >= meaning.FLOOR]
+        # Candidates beside the window that have words of the query are counted among the matches already.
+        semantic_total = sum(1 for one in hits if one.is_semantic)
+        by_id = {one.candidate.id: one for one in hits}
+        page = self._page(list(by_id), self.matching + semantic_total, offset, limit)
+        return Found(page, self.matching, semantic_total, by_id, self.terms, bool(meant))
 
     def _beside(self, near: dict[int, float], window: Sequence[Candidate]) -> list[Candidate]:
         others = sorted(near.keys() - {one.id for one in window})
         return backend().among(self.slot, others, self.allowed) if others else []
 
-    def _similarity(self, window: Sequence[Candidate], near: dict[int, float]) -> dict[int, float]:
-        return meaning.similarity(self.text, [one.id for one in window if one.id not in near])
+    def _similarity(self, meant: str, window: Sequence[Candidate], near: dict[int, float]) -> dict[int, float]:
+        return meaning.similarity(meant, [one.id for one in window if one.id not in near])
 
     def _page(self, order: list[int], total: int, offset: int, limit: int) -> list[int]:
         """Past what was ranked come the other matches, newest first."""

@@ -1,7 +1,11 @@
 """The score of a candidate: BM25 with a heavier title, joined by meaning where there are vectors, then small bonuses that
-settle near-ties. The same for each database."""
+settle near-ties. The same for each database.
+
+A score is absolute: it does not depend on the other candidates, so pages, filters and the size of the window do not move it.
+"""
 
 import math
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -13,9 +17,15 @@ K1, B = 1.2, 0.75
 TITLE_WEIGHT = 5.0
 # What a word counts that only begins like the unfinished one.
 PREFIX_WEIGHT = 0.5
+# A corrected word counts this much of the word that was typed.
+CORRECTED_WEIGHT = 0.5
+# The parts of an identifier such as 9f86d081 count together at most this share of the whole, where the whole is known.
+PARTS_WEIGHT = 0.25
 TITLE_COVERAGE, COORDINATION, RECENCY = 0.2, 0.15, 0.01
 # What meaning counts in the sum, when there is any; words count the rest.
 MEANING = 0.5
+# Where similarity begins to say something, and the range in which it is scaled to 1.
+UNRELATED, SIMILARITY_RANGE = 0.1, 0.6
 RECENCY_HALF_LIFE_DAYS = 30.0
 EXACT_ID, EXACT_TITLE = 10.0, 5.0
 _KIND_ORDER = {kind: position for position, kind in enumerate(("epic", "task", "resource", "ib_folder", "ib_resource"))}
@@ -38,12 +48,31 @@ class Ranked(NamedTuple):
     candidate: Candidate
     score: float
     parts: Parts
+    # Whether it has a word as it was typed, and not only corrected words or a similar meaning.
+    has_typed_word: bool
+
+    @property
+    def is_semantic(self) -> bool:
+        return not self.parts.bm25
 
 
 class _Lexical(NamedTuple):
     bm25: float
     in_title: float
     present: float
+    has_typed_word: bool
+
+
+class _Pattern(NamedTuple):
+    """What is counted for one term: whole tokens, and beginnings of tokens where those may count."""
+
+    # What a match counts, and what it would count if the word stood as it was typed.
+    weight: float
+    most: float
+    is_typed: bool
+    exact: tuple[str, ...]
+    begun_in_title: tuple[str, ...]
+    begun_in_body: tuple[str, ...]
 
 
 def rank(
@@ -55,40 +84,60 @@ def rank(
     exact_ids: Iterable[tuple[str, int]],
     meaning: Mapping[int, float] | None = None,
 ) -> list[Ranked]:
-    """Best first; equal scores order by id. `meaning` has a similarity for each candidate that has vectors."""
+    """Best first; of equal scores the lexical ones first, then by id. `meaning` has a similarity for each candidate with
+    vectors."""
     if not candidates:
         return []
-    patterns = [_pattern(term, statistics.documents) for term in terms]
-    whole = sum(pattern.weight for pattern in patterns)
+    patterns = _patterns(terms, statistics.documents)
+    whole = sum(pattern.most for pattern in patterns)
     lexical = [_lexical(candidate, patterns, whole, statistics.average_length) for candidate in candidates]
-    best = max(one.bm25 for one in lexical) or 1.0
-    newest = max(candidate.changed for candidate in candidates)
     pinned = set(exact_ids)
-    share = MEANING if meaning else 0.0
-    scaled = _scaled(meaning or {})
+    share = MEANING * _understood_share(terms, patterns, whole) if meaning else 0.0
+    scaled = _scaled(meaning, candidates, lexical) if meaning else {}
+    today = _end_of_today()
     ranked = []
-    for candidate, (bm25, in_title, present) in zip(candidates, lexical, strict=True):
+    for candidate, (bm25, in_title, present, has_typed_word) in zip(candidates, lexical, strict=True):
         # In the order of Parts; by name it would take twice as long, for each of hundreds.
         parts = Parts(
             bm25,
-            (1 - share) * bm25 / best,
+            (1 - share) * bm25 / ((K1 + 1) * whole),
             share * scaled.get(candidate.id, 0.0),
             TITLE_COVERAGE * in_title,
             COORDINATION * present,
-            RECENCY * 0.5 ** ((newest - candidate.changed) / RECENCY_HALF_LIFE_DAYS),
+            RECENCY * 0.5 ** (max(today - candidate.changed, 0.0) / RECENCY_HALF_LIFE_DAYS),
             EXACT_ID if (candidate.kind, candidate.object_id) in pinned else 0.0,
             EXACT_TITLE if candidate.title_key == title_key else 0.0,
         )
-        ranked.append(Ranked(candidate, round(sum(parts[1:]), 6), parts))
+        ranked.append(Ranked(candidate, round(sum(parts[1:]), 6), parts, has_typed_word))
     return sorted(ranked, key=_order)
 
 
-def _scaled(similarities: Mapping[int, float]) -> dict[int, float]:
-    """From 0 for the least to 1 for the most similar: only then it can be added to what words give."""
-    if not similarities:
-        return {}
-    least, most = min(similarities.values()), max(similarities.values())
-    return {number: (value - least) / (most - least or 1.0) for number, value in similarities.items()}
+def _understood_share(terms: Sequence[Term], patterns: Sequence[_Pattern], whole: float) -> float:
+    """How much of the query the model can read, by weight: it knows nothing of an identifier such as 9f86d081."""
+    wholes = {term.part_of for term in terms if term.part_of}
+    opaque = (
+        pattern.most
+        for term, pattern in zip(terms, patterns, strict=True)
+        if term.part_of or term.word in wholes or term.corrected_from in wholes
+    )
+    return 1.0 - sum(opaque) / whole
+
+
+def _scaled(
+    similarities: Mapping[int, float], candidates: Sequence[Candidate], lexical: Sequence[_Lexical]
+) -> dict[int, float]:
+    """A candidate that has no vector yet keeps its lexical standing: it gets the same share of the best meaning as it has
+    of the best text. Otherwise search would be worse while the worker embeds than without a model."""
+    scaled = {number: max((value - UNRELATED) / SIMILARITY_RANGE, 0.0) for number, value in similarities.items()}
+    best_meaning, best_text = max(scaled.values()), max(one.bm25 for one in lexical) or 1.0
+    for candidate, one in zip(candidates, lexical, strict=True):
+        scaled.setdefault(candidate.id, best_meaning * one.bm25 / best_text)
+    return scaled
+
+
+def _end_of_today() -> float:
+    """In days since 1970. The same for all searches of a day, so that equal searches have equal scores."""
+    return math.floor(time.time() / 86400) + 1.0
 
 
 def inverse_frequency(frequency: int, documents: int) -> float:
@@ -96,23 +145,38 @@ def inverse_frequency(frequency: int, documents: int) -> float:
     return math.log(1 + max(documents - frequency + 0.5, 0.5) / (frequency + 0.5))
 
 
-def _order(ranked: Ranked) -> tuple[float, int, int]:
-    return -ranked.score, _KIND_ORDER[ranked.candidate.kind], ranked.candidate.object_id
+def _order(ranked: Ranked) -> tuple[float, bool, int, int]:
+    return -ranked.score, ranked.is_semantic, _KIND_ORDER[ranked.candidate.kind], ranked.candidate.object_id
 
 
-class _Pattern(NamedTuple):
-    """What is counted for one term: whole tokens, and beginnings of tokens where those may count."""
-
-    weight: float
-    exact: tuple[str, ...]
-    begun_in_title: tuple[str, ...]
-    begun_in_body: tuple[str, ...]
+def _patterns(terms: Sequence[Term], documents: int) -> list[_Pattern]:
+    weights = [inverse_frequency(term.frequency, documents) for term in terms]
+    for whole in {term.part_of for term in terms if term.part_of}:
+        _share_out(weights, terms, whole)
+    return [_pattern(term, weight) for term, weight in zip(terms, weights, strict=True)]
 
 
-def _pattern(term: Term, documents: int) -> _Pattern:
+def _share_out(weights: list[float], terms: Sequence[Term], whole: str) -> None:
+    """Weigh an identifier against its parts. Near twins share most of the parts, and the exact one must stand above them;
+    where no document has the whole, only the parts count."""
+    own = next((at for at, term in enumerate(terms) if whole in {term.word, term.corrected_from}), None)
+    parts = [at for at, term in enumerate(terms) if term.part_of == whole]
+    if own is None:
+        return
+    if not terms[own].frequency:
+        weights[own] = 0.0
+        return
+    factor = min(PARTS_WEIGHT * weights[own] / sum(weights[at] for at in parts), 1.0)
+    for at in parts:
+        weights[at] *= factor
+
+
+def _pattern(term: Term, most: float) -> _Pattern:
     prefixes = [token for token in term.clause if token.is_prefix]
     return _Pattern(
-        inverse_frequency(term.frequency, documents),
+        most * CORRECTED_WEIGHT if term.corrected_from else most,
+        most,
+        not term.corrected_from,
         tuple(f" {token.text} " for token in term.clause if not token.is_prefix),
         tuple(f" {token.text}" for token in prefixes),
         tuple(f" {token.text}" for token in prefixes if not token.in_title),
@@ -123,14 +187,16 @@ def _lexical(candidate: Candidate, patterns: Sequence[_Pattern], whole: float, a
     norm = K1 * (1 - B + B * candidate.length / average_length)
     title, body = candidate.title, candidate.body
     total = in_title = present = 0.0
-    for weight, exact, begun_in_title, begun_in_body in patterns:
+    has_typed_word = False
+    for weight, _, is_typed, exact, begun_in_title, begun_in_body in patterns:
         titled = _occurrences(title, exact, begun_in_title)
         count = TITLE_WEIGHT * titled + _occurrences(body, exact, begun_in_body)
         if count:
             total += weight * count * (K1 + 1) / (count + norm)
             present += weight
             in_title += weight if titled else 0.0
-    return _Lexical(total, in_title / whole, present / whole)
+            has_typed_word = has_typed_word or is_typed
+    return _Lexical(total, in_title / whole, present / whole, has_typed_word)
 
 
 def _occurrences(text: str, exact: Sequence[str], begun: Sequence[str]) -> float:

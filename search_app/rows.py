@@ -1,17 +1,23 @@
 """The rows of the index as SQL. Every write and search runs these statements; making them with the ORM took longer."""
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
 from django.db import connection
 
+from resources_app.models import Change
 from search_app.backends import backend
 from search_app.backends.base import Text
-from search_app.models import SLOTS, Document, IndexState
+from search_app.models import SLOTS, Document, IndexState, Passage
 
 _TABLE = Document._meta.db_table
 _NEWEST = f"SELECT max(id) FROM {_TABLE}"  # noqa: S608
 _LIVE = f"SELECT live FROM {IndexState._meta.db_table} ORDER BY id LIMIT 1"  # noqa: S608
+_STATE = (
+    f"SELECT ({_LIVE}), ({_NEWEST}), (SELECT max(id) FROM {Change._meta.db_table}),"  # noqa: S608
+    f" (SELECT max(id) FROM {Passage._meta.db_table})"
+)
 _FIELDS = [field for field in Document._meta.concrete_fields if not field.primary_key]
 _KEY = ("slot", "kind", "object_id")
 _COLUMNS = {str(field.column): "%s" for field in _FIELDS}
@@ -69,6 +75,16 @@ def live_slot() -> str:
     with connection.cursor() as cursor:
         cursor.execute(_LIVE)
         return str((cursor.fetchone() or SLOTS)[0])
+
+
+def live_state() -> tuple[str, str]:
+    """The slot that is searched, and a name for the state of the index. Every write adds a change, every new text a row,
+    every embedding a passage; so two answers with equal names come from the same index."""
+    with connection.cursor() as cursor:
+        cursor.execute(_STATE)
+        slot, *newest = cursor.fetchone()
+    name = hashlib.blake2b(repr((slot, newest)).encode(), digest_size=6).hexdigest()
+    return str(slot or SLOTS[0]), name
 
 
 def _stored(field: Any, value: Any) -> Any:

@@ -11,23 +11,24 @@ from typing import Any
 
 from django.db.models import Model, QuerySet
 
-from resources_app.access import Person, sight_of
+from resources_app.access import Person, may_read, sight_of
 from resources_app.bundles import FRAME, NOTE, fitting, room_for, weight
 from resources_app.documents import uri_of
 from resources_app.errors import ValidationFailed
 from resources_app.prepared import run_for
 from resources_app.vocabulary import Status
 from search_app.backends import backend
-from search_app.backends.base import Expression
+from search_app.backends.base import Expression, Token
 from search_app.documents import SOURCES, comments_on, fields_of, title_key, title_of
 from search_app.filters import Filters, Words, allowed_documents, interpret, limited_kinds, parse_filters
 from search_app.finding import Found, find, newest
 from search_app.gathering import is_a_title
 from search_app.models import Document
 from search_app.ranking import Parts
-from search_app.rows import live_slot
+from search_app.rows import live_slot, live_state
 from search_app.snippets import Lookup, make_snippet
 from search_app.terms import Term, parse
+from search_app.tokens import analyse
 
 MAX_QUERY = 1000
 MAX_LIMIT = 100
@@ -55,10 +56,10 @@ def search_unified(
     """With `max_tokens` a page ends where it would grow over that; its cursor goes on from there."""
     text = _checked_query(query)
     _check_page(sort, limit)
-    filters = parse_filters(types, status, parent_id, assignee, label)
+    filters = parse_filters(user, types, status, parent_id, assignee, label)
     request = _fingerprint(text, filters, sort)
     offset = _offset(cursor, request)
-    slot = live_slot()
+    slot, index_version = live_state() if may_read(user) else (live_slot(), "")
     wanted, narrowed = _interpreted(user, slot, text, filters)
     if text and not wanted:
         found = newest(user, slot, narrowed, offset, limit)
@@ -71,9 +72,11 @@ def search_unified(
     answer: dict[str, Any] = {
         "results": given,
         "total": found.total,
+        "semantic_total": found.semantic_total,
         "query": text,
         "search_mode": "hybrid" if found.is_hybrid else "bm25",
-        "next_cursor": _cursor(after, request) if after < found.total else None,
+        "index_version": index_version,
+        "next_cursor": _cursor(after, request) if after < found.total + found.semantic_total else None,
     }
     return answer | ({"explain": _explanation(wanted, narrowed, found.terms)} if explain else {})
 
@@ -91,6 +94,19 @@ def matching_numbers(model: type[Model], text: str) -> QuerySet[Any]:
         return rows.none().values("object_id")
     matches = backend().matching(slot, Expression(tuple(term.clause for term in terms), every=True))
     return rows.filter(pk__in=matches).values("object_id")
+
+
+def has_every_word(text: str, wanted: str) -> bool:
+    """Whether `matching_numbers` would find a thing with this text. For texts that are in no index any more."""
+    tokens = set(analyse(text))
+    terms = parse(_UNSTORABLE.sub(" ", wanted)[:MAX_QUERY])
+    return bool(terms) and all(any(_has(tokens, token) for token in term.clause) for term in terms)
+
+
+def _has(tokens: set[str], wanted: Token) -> bool:
+    if wanted.is_prefix:
+        return any(token.startswith(wanted.text) for token in tokens)
+    return wanted.text in tokens
 
 
 class _Rendering:
@@ -140,6 +156,8 @@ class _Rendering:
             "snippet": make_snippet(fields, self.lookup),
         }
         ranked = self.found.ranked.get(number)
+        if ranked and not ranked.has_typed_word:
+            result["match"] = "semantic" if ranked.is_semantic else "corrected"
         if self.with_scores:
             result["score"] = ranked.score if ranked else 0.0
         if self.with_content:

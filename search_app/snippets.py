@@ -94,14 +94,15 @@ def _root(token: str) -> str:
 
 
 def make_snippet(fields: Sequence[Field], lookup: Lookup) -> dict[str, Any]:
-    """From the field that has most of the words; among equals the first. Without any match, the title."""
+    """From the field that has most of the words; among equals the first. Without any match, the title, which is then not
+    named among `matched_fields`."""
     places = _places(fields, lookup, lookup.likely_words) or _places(fields, lookup, words)
     best = max(places, key=lambda place: place.distinct, default=_Place(fields[0], []))
     text, highlights = _shown(best, lookup)
     return {
         "field": best.field.name,
         "text": text or fields[-1].text,
-        "matched_fields": [place.field.name for place in places] or [best.field.name],
+        "matched_fields": [place.field.name for place in places],
         "highlights": highlights,
     }
 

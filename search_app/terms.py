@@ -22,6 +22,8 @@ _ALPHABETS = (
     (re.compile("[а-яії]+"), "абвгдежзийклмнопрстуфхцчшщъыьэюя"),
     (re.compile("[α-ω]+"), "αβγδεζηθικλμνξοπρσςτυφχψω"),
 )
+# An identifier whose parts say nothing by themselves.
+_MIXED = re.compile(r"[^\W\d_]\d|\d[^\W\d_]")
 # Looked for only when a query has nothing else.
 _STOP_WORDS = frozenset(
     "a an and are as at be been but by can do does for from had has have how i if in into is it its me my of on or our "  # noqa: SIM905
@@ -38,6 +40,8 @@ class Term:
     clause: Clause
     frequency: int = 0
     corrected_from: str = ""
+    # Of which identifier with letters and digits mixed, such as 9f86d081, it is a part.
+    part_of: str = ""
 
 
 def find_terms(slot: str, text: str, visible: Callable[[], Allowed]) -> list[Term]:
@@ -85,7 +89,8 @@ def _terms_of(word: str, *, is_prefix: bool) -> Iterator[Term]:
     for position, token in enumerate(terms):
         written = fold(word) if len(analysed.terms) == 1 else token
         prefixes = _prefixes(written) if is_prefix and position == 0 else ()
-        yield Term(written, (Token(token), *prefixes))
+        part_of = terms[0] if position and _MIXED.search(word) else ""
+        yield Term(written, (Token(token), *prefixes), part_of=part_of)
 
 
 def _prefixes(written: str) -> Clause:
@@ -111,7 +116,7 @@ def _correct(slot: str, term: Term, visible: Callable[[], Allowed]) -> Term | No
         return None
     word = min(counted, key=lambda word: (-counted[word], word))
     clause = (Token(stem(word)),)
-    return Term(word, clause, frequency(slot, clause), corrected_from=term.word)
+    return Term(word, clause, frequency(slot, clause), corrected_from=term.word, part_of=term.part_of)
 
 
 def _count_known(seen: Sequence[Candidate], tokens: dict[str, str]) -> Counter[str]:

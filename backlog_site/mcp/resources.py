@@ -1,7 +1,6 @@
 """resources/list, templates/list, read, completion, and our extension: resources/write, write_batch, schema, list_versions."""
 
 import base64
-import json
 from typing import Any
 from urllib.parse import quote
 
@@ -125,9 +124,8 @@ def _contents(reading: Reading) -> protocol.TextResourceContents | protocol.Blob
         return protocol.BlobResourceContents(
             uri=reading.uri, mime_type=reading.mime_type, blob=blob, _meta=reading.metadata()
         )
-    text = contents if isinstance(contents, str) else json.dumps(contents, ensure_ascii=False)
     return protocol.TextResourceContents(
-        uri=reading.uri, mime_type=reading.mime_type, text=text, _meta=reading.metadata()
+        uri=reading.uri, mime_type=reading.mime_type, text=reading.text, _meta=reading.metadata()
     )
 
 

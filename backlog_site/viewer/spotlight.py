@@ -11,6 +11,7 @@ from backlog_site.viewer.markdown import destination
 from backlog_site.viewer.shell import actor_of, page, person_of, show
 from backlog_site.viewer.words import read_words
 from resources_app.access import Actor
+from resources_app.named_values import UnknownName
 from resources_app.pages import boards
 from resources_app.reading import read
 from resources_app.uris import build
@@ -35,9 +36,13 @@ def titles(request: HttpRequest) -> HttpResponse:
 def hits(request: HttpRequest) -> HttpResponse:
     typed, kind = request.GET.get("q", "").strip(), request.GET.get("type", "")
     pairs, words = read_words(typed, person_of(request).username, _FILTERS)
-    answer = _found(actor_of(request), words, kind, pairs) if typed else {}
+    try:
+        answer = _found(actor_of(request), words, kind, pairs) if typed else {}
+    except UnknownName:
+        answer = {}  # the name of a user or an epic is not finished yet
+    counts = {name: answer.get(name, 0) for name in ("total", "semantic_total")}
     shown = [_hit(hit, words) for hit in answer.get("results", ())]
-    return show(request, "viewer/_hits.html", {"words": typed, "hits": shown, "total": answer.get("total", 0)})
+    return show(request, "viewer/_hits.html", {"words": typed, "hits": shown, **counts})
 
 
 def _found(actor: Actor, words: str, kind: str, pairs: list[tuple[str, str]]) -> dict[str, Any]:

@@ -143,11 +143,21 @@ def describe_mirrored(thing: IBFolder | IBResource) -> Shown:
 def visible_at(user: Person, uri: str) -> IBFolder | IBResource:
     """By its address, as far as the rights that are known reach: nobody is asked live."""
     parsed = uris.parse(uri)
+    if len(parsed.segments) != 2:
+        raise _absent("thing")
     model = IBFolder if parsed.segments[0] == "folders" else IBResource
     found = model.objects.visible_to(user).filter(client_id=parsed.authority, ib_id=parsed.segments[1]).first()
     if found is None:
         raise _absent("thing")
     return found
+
+
+def uri_named(user: Person, ib_id: str) -> str | None:
+    """The address of the first thing with this id that the user can see, of whichever tenant."""
+    for model in (IBResource, IBFolder):
+        if found := model.objects.visible_to(user).filter(ib_id=ib_id).order_by("pk").first():
+            return uri_of_mirrored(found)
+    return None
 
 
 def visible_resource(user: Person, connection: IBConnection, resource_id: str) -> IBResource:

@@ -18,7 +18,7 @@ from resources_app.queries import (
     fetch_live,
     fetch_page,
     one_of,
-    parse_query,
+    query_of,
     whole_number,
 )
 from resources_app.readers.reading import Reading, ReadRequest, computed
@@ -35,7 +35,8 @@ def read_epics(request: ReadRequest) -> Reading:
 
 
 def _read_all(request: ReadRequest, model: Model) -> Reading:
-    query, user = parse_query(model, request.uri.query), request.actor.user
+    user = request.actor.user
+    query = query_of(user, model, request.uri.query)
     contents = count_live(model, user, query) if query.aggregate else _page_json(fetch_live(model, user, query))
     return computed(request, contents, subscribable=True)
 
@@ -43,7 +44,7 @@ def _read_all(request: ReadRequest, model: Model) -> Reading:
 def read_epic_tasks(request: ReadRequest) -> Reading:
     epic = request.visible_item(item_target("epics", request.variables["id"]))
     rows = Task.objects.visible_to(request.actor.user).live().in_epic(epic.pk)
-    return computed(request, query_items(Task, rows, request.uri.query), subscribable=True)
+    return computed(request, query_items(request.actor.user, Task, rows, request.uri.query), subscribable=True)
 
 
 def read_archive(request: ReadRequest) -> Reading:
@@ -52,12 +53,12 @@ def read_archive(request: ReadRequest) -> Reading:
     kind = one_of("type", request.parameter("type", "task"), ("task", "epic"))
     model: Model = Epic if kind == "epic" else Task
     rows = model.objects.visible_to(request.actor.user).archived()
-    return computed(request, query_items(model, rows, pairs), subscribable=True)
+    return computed(request, query_items(request.actor.user, model, rows, pairs), subscribable=True)
 
 
-def query_items(model: Model, rows: Rows, pairs: Any) -> dict[str, Any]:
+def query_items(user: Person, model: Model, rows: Rows, pairs: Any) -> dict[str, Any]:
     """A page of items, or the counts of an aggregate."""
-    query = parse_query(model, pairs)
+    query = query_of(user, model, pairs)
     return dict(count_groups(rows, query)) if query.aggregate else _page_json(fetch_page(rows, query))
 
 

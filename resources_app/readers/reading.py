@@ -65,6 +65,15 @@ class Reading:
     def size(self) -> int:
         return len(self.contents) if isinstance(self.contents, bytes) else size_of(self.contents)
 
+    @property
+    def text(self) -> str:
+        """The contents as MCP sends them. A field without a value is an empty text."""
+        if isinstance(self.contents, str):
+            return self.contents
+        if self.contents is None and self.mime_type.startswith("text/"):
+            return ""
+        return json.dumps(self.contents, ensure_ascii=False)
+
     def metadata(self) -> dict[str, Any]:
         writable = self.may_write and bool(self.operations)
         return {

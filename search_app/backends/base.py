@@ -35,7 +35,7 @@ class Candidate(NamedTuple):
     id: int
     kind: str
     object_id: int
-    # When it last changed, in days.
+    # When it last changed, in days since 1970.
     changed: float
     length: int
     title_key: int

@@ -11,7 +11,7 @@ from search_app.backends.base import Allowed, Candidate, Clause, Expression, Ord
 
 _TABLES = {"a": "search_text_a", "b": "search_text_b"}
 _CREATE = "CREATE VIRTUAL TABLE {} USING fts5(title, body, marks, tokenize = 'ascii', detail = column)"
-_CANDIDATE = "d.id, d.kind, d.object_id, julianday(d.updated_at), d.length, d.title_key, f.title, f.body"
+_CANDIDATE = "d.id, d.kind, d.object_id, julianday(d.updated_at) - 2440587.5, d.length, d.title_key, f.title, f.body"
 _ORDERS = {"newest": "d.id DESC", "recent": "d.updated_at DESC, d.kind, d.object_id"}
 
 

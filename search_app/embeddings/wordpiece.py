@@ -7,8 +7,11 @@ from pathlib import Path
 
 UNKNOWN, FIRST, LAST = 100, 101, 102
 MAX_WORD = 100
+# A word that breaks into at least so many pieces, of so few letters on average, is spelt but not known.
+OPAQUE_PIECES, OPAQUE_LENGTH = 3, 1.6
 
 _IDEOGRAPHS = "\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0002ceaf\uf900-\ufaff\U0002f800-\U0002fa1f"
+_IDEOGRAPH = re.compile(f"[{_IDEOGRAPHS}]")
 # A word; or an ideograph or a mark, which are words of their own.
 _WORD = re.compile(rf"[^\W_{_IDEOGRAPHS}]+|[^\s\w\x00-\x1f\x7f-\x9f]|[_{_IDEOGRAPHS}]")
 
@@ -42,6 +45,22 @@ def pieces(word: str) -> tuple[int, ...]:
         found.append(known[mark])
         start = end
     return tuple(found) if start == len(word) else (UNKNOWN,)
+
+
+def without_opaque_words(text: str) -> str:
+    """The text itself when every word is known. Empty when none is."""
+    found = _WORD.findall(_folded(text))
+    kept = [word for word in found if not _is_opaque(word)]
+    if len(kept) == len(found):
+        return text
+    return " ".join(kept) if any(word.isalnum() for word in kept) else ""
+
+
+def _is_opaque(word: str) -> bool:
+    found = pieces(word)
+    if found == (UNKNOWN,) or _IDEOGRAPH.match(word):
+        return True
+    return len(found) >= OPAQUE_PIECES and len(word) / len(found) < OPAQUE_LENGTH
 
 
 def _folded(text: str) -> str:

@@ -41,7 +41,6 @@ def escaped(query: str) -> str:
         ("epic_id=EPIC-0002", [1, 3]),
         ("parent_id=EPIC-0002", [1, 3]),
         ("epic_id=EPIC-0002&status=open", [1]),
-        ("epic_id=EPIC-9999", []),
         ("assignee=alice", [2]),
         ("assignee=alice&assignee=bob", [2, 4]),
         ("assignee=", [1, 3, 5]),

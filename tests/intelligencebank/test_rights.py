@@ -8,15 +8,17 @@ from django.contrib.auth.models import User
 
 from resources_app import subscriptions
 from resources_app.access import Actor
+from resources_app.bundles import read_many
 from resources_app.catalogue import complete, list_catalogue
 from resources_app.discovery import get_resource
-from resources_app.errors import NotFound, ValidationFailed
+from resources_app.errors import BacklogError, NotFound, ValidationFailed
 from resources_app.intelligencebank import browsing, entitlements, linking
 from resources_app.intelligencebank.fake.profile import Fault
 from resources_app.intelligencebank.fake.service import FakeIB
 from resources_app.intelligencebank.fake.world import Tenant
 from resources_app.models import Change, IBConnection, IBLink, IBResource, Job
 from resources_app.reading import read
+from search_app.context import build_context
 from search_app.search import search_unified
 from tests.intelligencebank.mirrors import all_ids, connect, expire_rights, link, sync
 from tests.intelligencebank.worlds import ALICE, fill_tenant, folder_named
@@ -306,3 +308,16 @@ def test_addresses_are_taken_to_the_letter(alices_link: IBLink, alice: User) -> 
     ):
         with pytest.raises(BacklogError):
             read(as_reader(alice), uri)
+
+
+def test_the_ids_that_search_returns_are_read_and_have_a_context(alices_link: IBLink, alice: User, bob: User) -> None:
+    for hit in [*found(alice)["results"][:2], *found(alice, "Marketing")["results"][:1]]:
+        [shown] = read_many(as_reader(alice), [hit["id"]], 4000, None)["results"]
+        assert shown["uri"] == hit["uri"] and "error" not in shown
+        for name in (hit["id"], hit["uri"]):
+            context = build_context(alice, id=name)
+            assert context["focus"] == hit["uri"] and context["parts"][0]["role"] == "focus"
+        [hidden] = read_many(as_reader(bob), [hit["id"]], 4000, None)["results"]
+        assert "error" in hidden
+        with pytest.raises(BacklogError):
+            build_context(bob, id=hit["id"])

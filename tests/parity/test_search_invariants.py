@@ -186,7 +186,9 @@ def test_the_same_text_gives_the_same_snippet(doors: Doors, word: str) -> None:
 
 def test_the_answer_has_the_contracts_shape(doors: Doors, three_kinds: str) -> None:
     answer = doors.search(three_kinds, include_scores=True, include_content=True)
-    assert set(answer) == {"results", "total", "query", "search_mode", "next_cursor"}
+    assert set(answer) == {
+        *("results", "total", "semantic_total", "query", "search_mode", "index_version", "next_cursor"),
+    }
     assert answer["query"] == three_kinds and answer["search_mode"] in {"bm25", "hybrid"}
     for result in answer["results"]:
         assert set(result) == {

@@ -9,6 +9,8 @@ from django.contrib.auth.models import User
 from bench.tokens import count_tokens
 from resources_app.bundles import read_many
 from resources_app.storing import create_resource
+from search_app.context import build_context
+from search_app.search import search_unified
 from tests.factories import as_actor, make_task, system, task_uri
 
 
@@ -49,3 +51,13 @@ def test_a_binary_file_stays_within_the_budget_as_well(bob: User) -> None:
     create_resource(system(), "resources/noise.bin", bytes(range(256)) * 100)
     answers = pages(bob, ["mcp://backlog/resources/noise.bin"], 4000)
     assert len(answers) > 1
+
+
+def test_the_ids_that_search_returns_are_read(bob: User) -> None:
+    create_resource(system(), "resources/docs/adr 1.md", "A decision about pelicans")
+    task = make_task(title="Pelicans")
+    for hit in search_unified(bob, "pelicans")["results"]:
+        [shown] = read_many(as_actor(bob), [hit["id"]], 2000, None)["results"]
+        assert shown["uri"] == hit["uri"] and "error" not in shown
+        assert build_context(bob, id=hit["id"])["focus"] == hit["uri"]
+    assert task.ref in {hit["id"] for hit in search_unified(bob, "pelicans")["results"]}

@@ -1,19 +1,22 @@
 """The collection query language of the contract, section 5."""
 
+import datetime
+
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
+from django.utils import timezone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources_app import writing
 from resources_app.errors import ValidationFailed
 from resources_app.models import Epic, Task
-from resources_app.queries import count_groups, fetch_page, parse_query, select
+from resources_app.queries import count_groups, fetch_page, parse_query, query_of, select
 from tests.factories import make_epic, make_task, make_user, system, task_uri
 
 
 def found(user: User, *pairs: tuple[str, str]) -> list[str]:
-    query = parse_query(Task, pairs)
+    query = query_of(user, Task, pairs)
     return sorted(task.title for task in fetch_page(Task.objects.visible_to(user).live(), query).rows)
 
 
@@ -201,3 +204,116 @@ def test_any_query_gives_rows_or_a_clear_refusal(pairs: list[tuple[str, str]]) -
         fetch_page(Task.objects.all(), query)
     except ValidationFailed as refusal:
         assert refusal.message
+
+
+@pytest.mark.parametrize(
+    ("title", "typed"),
+    [("Привет МИР", "привет"), ("ÉCOLE", "école"), ("Año Ññ", "ÑÑ"), ("Straße (1.*)", "STRASSE"[:4]), ("a+É*", "+é*")],
+)
+def test_a_part_of_a_text_is_found_in_any_case_of_any_script(bob: User, title: str, typed: str) -> None:
+    make_task(title=title)
+    make_task(title="Other")
+    assert found(bob, ("filter", f'title~"{typed}"')) == [title]
+
+
+def test_inside_quotes_only_a_quote_and_a_backslash_are_escaped(bob: User) -> None:
+    for title in ("a\\b", "ab", 'say "no"'):
+        make_task(title=title)
+    assert found(bob, ("filter", r'title~"a\b"')) == ["a\\b"]
+    assert found(bob, ("filter", r'title~"a\\b"')) == ["a\\b"]
+    assert found(bob, ("filter", r"title~a\b")) == ["a\\b"]
+    assert found(bob, ("filter", r'title:"say \"no\""')) == ['say "no"']
+
+
+def made_at(*moments: str) -> None:
+    for moment in moments:
+        task = make_task(title=moment)
+        Task.objects.filter(pk=task.pk).update(created_at=moment, updated_at=moment)
+
+
+DAYS = {
+    ":": ["2026-11-18T00:00:00+01:00", "2026-11-18T23:59:59+01:00"],
+    "!=": ["2026-11-17T23:59:59+01:00", "2026-11-19T00:00:00+01:00"],
+    ">": ["2026-11-19T00:00:00+01:00"],
+    ">=": ["2026-11-18T00:00:00+01:00", "2026-11-18T23:59:59+01:00", "2026-11-19T00:00:00+01:00"],
+    "<": ["2026-11-17T23:59:59+01:00"],
+    "<=": ["2026-11-17T23:59:59+01:00", "2026-11-18T00:00:00+01:00", "2026-11-18T23:59:59+01:00"],
+}
+
+
+@pytest.mark.parametrize("name", ["created_at", "updated_at"])
+@pytest.mark.parametrize("operator", DAYS)
+def test_a_date_means_the_whole_day_of_the_callers_time_zone(bob: User, operator: str, name: str) -> None:
+    made_at(*DAYS["!="], *DAYS[":"])
+    with timezone.override("Europe/Berlin"):
+        assert found(bob, ("filter", f"{name}{operator}2026-11-18")) == DAYS[operator]
+
+
+def test_a_time_is_that_very_moment(bob: User) -> None:
+    made_at("2026-11-18T00:00:00+00:00", "2026-11-18T12:00:00+00:00")
+    assert found(bob, ("filter", "created_at:2026-11-18T00:00:00Z")) == ["2026-11-18T00:00:00+00:00"]
+    assert found(bob, ("filter", "created_at<=2026-11-18T00:00:00Z")) == ["2026-11-18T00:00:00+00:00"]
+    assert found(bob, ("filter", "created_at>2026-11-18T00:00:00Z")) == ["2026-11-18T12:00:00+00:00"]
+
+
+def test_times_may_be_relative(bob: User) -> None:
+    now = timezone.now()
+    old, new = (now - datetime.timedelta(days=8)).isoformat(), now.isoformat()
+    made_at(old, new)
+    today = timezone.localdate()
+    make_task(title="due", due_date=today.isoformat())
+    make_task(title="later", due_date=(today + datetime.timedelta(days=30)).isoformat())
+    assert found(bob, ("filter", "created_at>-7d")) == [new, "due", "later"]
+    assert found(bob, ("filter", "created_at<-24h")) == [old]
+    assert found(bob, ("filter", "created_at:today")) == [new, "due", "later"]
+    assert found(bob, ("due_date", "today")) == ["due"]
+    assert found(bob, ("filter", "due_date>today")) == ["later"]
+    assert found(bob, ("filter", "due_date<=+7d")) == ["due"]
+    for text in ("created_at:-7d", "created_at>-7y", "created_at>-99999w"):
+        with pytest.raises(ValidationFailed):
+            found(bob, ("filter", text))
+
+
+def test_me_is_the_caller(bob: User, alice: User) -> None:
+    make_task(title="hers", assignee="alice")
+    make_task(title="his", assignee="bob")
+    assert found(bob, ("assignee", "@me")) == ["his"]
+    assert found(alice, ("filter", "assignee:@me")) == ["hers"]
+    assert found(alice, ("filter", "assignee!=@me")) == ["his"]
+
+
+def test_what_depends_on_a_task_is_a_filter(bob: User) -> None:
+    first = make_task(title="first")
+    make_task(title="second", depends_on=[first.ref])
+    make_task(title="third", depends_on=[first.ref, "TASK-0002"])
+    assert (
+        found(bob, ("depends_on", first.ref))
+        == found(bob, ("filter", f"depends_on:{first.ref}"))
+        == ["second", "third"]
+    )
+    assert found(bob, ("depends_on", "TASK-0002")) == ["third"]
+    assert found(bob, ("depends_on", "")) == ["first"]
+    assert found(bob, ("filter", f"depends_on!={first.ref}")) == ["first"]
+
+
+@pytest.mark.parametrize("name", ["epic_id", "parent_id", "depends_on", "assignee"])
+@pytest.mark.parametrize("as_filter", [False, True])
+def test_a_name_of_nothing_is_refused_with_suggestions(bob: User, alice: User, name: str, as_filter: bool) -> None:
+    Group.objects.create(name="insiders")
+    make_epic()
+    make_epic(groups=["insiders"])
+    make_task()
+    make_task(groups=["insiders"])
+    near = {"assignee": "alice", "depends_on": "TASK-0001"}.get(name, "EPIC-0001")
+    for value in ["Alic"] if name == "assignee" else [f"{near[:4]}-0002", f"{near[:4]}-9999"]:
+        with pytest.raises(ValidationFailed) as refused:
+            found(bob, ("filter", f"{name}:{value}") if as_filter else (name, value))
+        details = refused.value.details
+        assert (details["field"], details["value"]) == (name, value)
+        assert near in details["allowed_values"] and f"{near[:4]}-0002" not in details["allowed_values"]
+
+
+def test_without_a_role_no_name_is_confirmed_or_denied(mallory: User) -> None:
+    make_epic()
+    for pairs in ([("epic_id", "EPIC-0001")], [("epic_id", "EPIC-9999")], [("assignee", "ghost")]):
+        assert found(mallory, *pairs) == []

@@ -84,6 +84,19 @@ def test_a_label_is_found_through_its_rows(many_tasks: None, db: None) -> None:
     assert "INDEX" in plan.upper() and "tasklabel" in plan and "Seq Scan on resources_app_task " not in plan, plan
 
 
+def test_what_depends_on_a_task_is_found_through_its_rows(many_tasks: None, db: None) -> None:
+    plan = page_plan(make_user("bob", "viewer"), "depends_on=TASK-0007")
+    assert "INDEX" in plan.upper() and "taskdependency" in plan and "Seq Scan on resources_app_task " not in plan, plan
+
+
+@pytest.mark.parametrize("condition", ["created_at>2101-01-01", "updated_at<=2001-01-01", "created_at:today"])
+def test_a_range_of_days_is_read_from_its_index(many_tasks: None, db: None, condition: str) -> None:
+    name = condition[:10]
+    plan = page_plan(make_user("bob", "viewer"), f"filter={condition}&sort={name}")
+    assert "USE TEMP B-TREE" not in plan and "Sort" not in plan, plan
+    assert "SEARCH" in plan if connection.vendor == "sqlite" else "Index Cond" in plan, plan
+
+
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite counts no rows per plan node")
 def test_postgresql_touches_only_a_page_of_rows(many_tasks: None, db: None) -> None:
     bob = make_user("bob", "viewer")

@@ -97,6 +97,11 @@ COLLECTIONS = {
     "filter=title~deploy": False,
     "search=fix login": True,
     "search=fix nothing": False,
+    "search=api": True,
+    "search=fixes": True,
+    "assignee=@me": True,
+    "depends_on=": True,
+    "depends_on=TASK-0009": False,
     "filter=due_date<2026-02-01": True,
     "filter=due_date>2026-02-01": False,
     "due_date=2026-01-31": True,
@@ -305,3 +310,22 @@ def test_pages_of_changes_follow_each_other_without_gap_or_overlap() -> None:
     bounded = changes_after(start, 100, until=middle)
     assert [change.pk for change in bounded.changes] == [change.pk for change in everything[:4]]
     assert (bounded.end, bounded.more) == (middle, True)
+
+
+def test_a_list_by_words_is_watched_as_it_is_read(alice: User) -> None:
+    """By every text that the index has, comments included, and also when the words go."""
+    task = make_task(title="Quiet", labels=["zebra"], evidence=["a giraffe"])
+    change = change_field(task, "status", "blocked")
+    for words, touched in {"zebra": True, "giraffes": True, "kraken": False}.items():
+        assert matches(change, f"mcp://backlog/tasks?search={words}") is touched
+        assert found_by(alice, words) is touched
+    writing.add_comment(as_actor(alice), of(task), "The kraken was here")
+    assert matches(last_change(), "mcp://backlog/tasks?search=kraken") and found_by(alice, "kraken")
+    assert not matches(last_change(), "mcp://backlog/tasks?search=walrus")
+    assert not matches(last_change(), "mcp://backlog/epics?search=kraken")
+    gone = change_field(task, "labels", [])
+    assert matches(gone, "mcp://backlog/tasks?search=zebra") and not found_by(alice, "zebra")
+
+
+def found_by(user: User, words: str) -> bool:
+    return bool(reading.read(as_actor(user), f"mcp://backlog/tasks?search={words}").contents["total"])

@@ -94,7 +94,7 @@ def test_relations_that_are_too_many_name_the_address_that_lists_them(bob: User)
 
 def test_a_collection_has_no_context(bob: User) -> None:
     response = ApiClient(bob).get(f"{CONTEXT}?id=mcp://backlog/tasks")
-    assert error_of(response)["message"] == "Context is made for tasks, epics and files."
+    assert error_of(response)["message"] == ("Context is made for tasks, epics, files and IntelligenceBank assets.")
 
 
 def test_a_query_takes_its_best_hit(bob: User, surroundings: dict[str, Any]) -> None:

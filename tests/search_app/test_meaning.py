@@ -7,14 +7,16 @@ import pytest
 from django.contrib.auth.models import Group, User
 
 from resources_app import jobs, writing
+from resources_app.errors import NotFound
 from resources_app.models import Job
 from search_app import embedding
+from search_app.context import build_context
 from search_app.embeddings.snapshot import SNAPSHOT
 from search_app.models import Document, Passage
 from search_app.rebuilding import reindex, sweep
 from search_app.search import search_unified
 from tests.factories import as_actor, make_epic, make_task, task_uri
-from tests.search_app.finding import found
+from tests.search_app.finding import found, only
 
 CAR = "The automobile's ignition fails"
 MEANT = "car does not start"
@@ -43,8 +45,10 @@ def test_what_is_meant_is_found_once_the_worker_has_been_there(bob: User) -> Non
     let_the_worker_embed()
     after = search_unified(bob, MEANT)
     assert after["search_mode"] == "hybrid"
-    assert [result["id"] for result in after["results"]] == [car.ref]
-    assert after["total"] == 1
+    [result] = after["results"]
+    assert (result["id"], result["match"], result["snippet"]["matched_fields"]) == (car.ref, "semantic", [])
+    assert (after["total"], after["semantic_total"]) == (0, 1)
+    assert after["index_version"] != before["index_version"]
 
 
 @pytest.mark.django_db
@@ -56,9 +60,11 @@ def test_words_and_meaning_make_one_ranking_that_says_why(bob: User) -> None:
     answer = search_unified(bob, MEANT, explain=True)
     assert [result["id"] for result in answer["results"]] == [both.ref, meant.ref, worded.ref]
     first, second, _ = (result["explain"] for result in answer["results"])
-    assert first["meaning"] == 0.5
-    assert first["text"] == 0.5
+    assert first["meaning"] > second["meaning"] > 0.25
+    assert first["text"] > 0.25
     assert second["text"] == 0
+    assert [result.get("match") for result in answer["results"]] == [None, "semantic", None]
+    assert (answer["total"], answer["semantic_total"]) == (2, 1)
 
 
 @pytest.mark.django_db
@@ -69,7 +75,7 @@ def test_filters_and_visibility_hold_for_what_is_meant(bob: User, carol: User) -
     let_the_worker_embed()
     writing.archive(as_actor(carol), task_uri(gone))
     assert found(bob, MEANT, types="task") == [shown.ref]
-    assert search_unified(bob, MEANT)["total"] == 2
+    assert search_unified(bob, MEANT)["semantic_total"] == 2
     assert set(found(carol, MEANT, types="task")) == {shown.ref, hidden.ref}
     assert found(bob, MEANT, status="open", types="task") == []
 
@@ -150,3 +156,74 @@ def test_without_the_model_everything_works_by_words(bob: User, settings: Any) -
     assert not Job.objects.exclude(state=Job.State.DONE).exists()
     assert search_unified(bob, MEANT)["search_mode"] == "bm25"
     assert found(bob, "ignition") == [car.ref]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("query", ["zebra", "zzqqx", "xkcdvwq", "ffffffff", "blorptang", "cache", "поиск"])
+def test_nonsense_and_words_that_no_text_has_find_nothing(bob: User, query: str) -> None:
+    for title in (
+        "Health and readiness endpoints",
+        "A scanned contract needs an index",
+        "Keyboard shortcuts and their help",
+        "Read captions and credits from the file",
+        "Suggest corrections for one wrong letter",
+        "Search in Chinese, Japanese and other scripts",
+    ):
+        make_task(title=title)
+    let_the_worker_embed()
+    answer = search_unified(bob, query)
+    assert (answer["results"], answer["total"], answer["semantic_total"]) == ([], 0, 0)
+    with pytest.raises(NotFound):
+        build_context(bob, query=query)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("query", ["m574e4aw18n6z", "made m574e4aw18n6z"])
+def test_a_rare_exact_word_comes_first_among_near_twins(bob: User, query: str) -> None:
+    for number in range(30):
+        make_task(title=f"made m574e4aw18n{number + 10}z", description="Nothing else")
+    exact = make_task(title="Notes of the week", description=f"{'Many other words. ' * 60} Then m574e4aw18n6z came.")
+    for number in range(30):
+        make_task(title=f"made m574e4aw18n{number + 40}z")
+    assert found(bob, query)[0] == exact.ref
+    let_the_worker_embed()
+    assert found(bob, query)[0] == exact.ref
+
+
+@pytest.mark.django_db
+def test_a_corrected_word_counts_half_and_says_so(bob: User) -> None:
+    typed = make_task(title="Something", description="A milstone of the road")
+    make_task(title="Milestone")
+    assert found(bob, "milstone") == [typed.ref]
+    assert only(bob, "milstonf")["match"] == "corrected"
+    corrected, exact = (only(bob, query, types="task", explain=True)["explain"] for query in ("roaf", "road"))
+    assert corrected["text"] == pytest.approx(exact["text"] / 2, abs=0.0001)
+    assert corrected["coordination"] == exact["coordination"] / 2
+
+
+@pytest.mark.django_db
+def test_a_score_does_not_depend_on_the_other_candidates(bob: User) -> None:
+    make_task(title="The car does not start in the cold", status="blocked")
+    make_task(title=CAR)
+    make_task(title="Start of the car year")
+    let_the_worker_embed()
+    scores = [
+        {
+            result["id"]: result["score"]
+            for result in search_unified(bob, MEANT, include_scores=True, **chosen)["results"]
+        }
+        for chosen in ({}, {"status": "blocked"}, {"limit": 1})
+    ]
+    assert scores[1]["TASK-0001"] == scores[2]["TASK-0001"] == scores[0]["TASK-0001"]
+
+
+@pytest.mark.django_db
+def test_a_document_that_is_not_embedded_yet_keeps_its_lexical_standing(bob: User) -> None:
+    words = make_task(title="Nightly import of contracts fails")
+    others = [make_task(title=f"Import number {number} is slow") for number in range(5)]
+    let_the_worker_embed()
+    Passage.objects.filter(kind="task", object_id=words.pk).delete()
+    SNAPSHOT.forget()
+    answer = search_unified(bob, "nightly import of contracts")
+    assert answer["search_mode"] == "hybrid"
+    assert answer["results"][0]["id"] == words.ref and len(answer["results"]) == len(others) + 1

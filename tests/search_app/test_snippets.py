@@ -47,7 +47,7 @@ def test_without_a_match_it_is_the_title() -> None:
     assert snippet("zebra", TITLE, Field("description", "text")) == {
         "field": "title",
         "text": "A title",
-        "matched_fields": ["title"],
+        "matched_fields": [],
         "highlights": [],
     }
 
