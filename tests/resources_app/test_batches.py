@@ -225,11 +225,13 @@ def test_a_batch_may_move_a_task_and_touch_both_epics(alice: User) -> None:
     assert (again(task).epic, again(old).description, again(new).description) == (new, "gave", "took")
 
 
-def test_each_row_is_fetched_once_for_the_whole_batch(alice: User) -> None:
+def test_each_row_is_locked_and_fetched_once_for_the_whole_batch(alice: User) -> None:
     task = make_task()
     with CaptureQueriesContext(
         connection,
     ) as queries:
         write_batch(as_actor(alice), [append(task, "a")] * 20)
-    fetched = [query["sql"] for query in queries if 'FROM "resources_app_task"' in query["sql"]]
-    assert len(fetched) == 1
+    statements = [query["sql"] for query in queries if 'FROM "resources_app_task"' in query["sql"]]
+    locks = [statement for statement in statements if "FOR NO KEY UPDATE" in statement]
+    # PostgreSQL locks the row in a statement of its own; on SQLite the transaction is the lock.
+    assert (len(locks), len(statements) - len(locks)) == (int(connection.vendor == "postgresql"), 1)
