@@ -15,6 +15,7 @@ _django: Any = get_asgi_application()
 
 # These need the apps, which the line above has loaded.
 from backlog_site.api.limits import bounded  # noqa: E402
+from backlog_site.draining import drain  # noqa: E402
 from backlog_site.gate import guarded  # noqa: E402
 from backlog_site.mcp.bus import bus  # noqa: E402
 from backlog_site.mcp.transport import McpEndpoint  # noqa: E402
@@ -45,12 +46,13 @@ async def _route(scope: Any, receive: Any, send: Any) -> None:
         await _pages(scope, receive, send)
 
 
-application = measured(guarded(_route))
+application = drain.tracked(measured(guarded(_route)))
 
 
 async def _lifespan(receive: Any, send: Any) -> None:
     await receive()
     async with _mcp.running():
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
+        with drain.on_signals(close_streams=bus.close):
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
     await send({"type": "lifespan.shutdown.complete"})

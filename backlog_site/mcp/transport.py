@@ -55,6 +55,7 @@ class McpEndpoint:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
+        bus.open()
         jobs = [
             asyncio.ensure_future(_keep_running(job)) for job in (self._backchannel.run, bus.run, bus.check_credentials)
         ]

@@ -187,9 +187,12 @@ def _web_command(listener: socket.socket) -> list[str]:
 
 
 def _environment(url: str) -> dict[str, str]:
-    """The caller's variables win. The services have no terminal, so the log format chosen for ours is passed on."""
+    """The caller's variables win. The services have no terminal, so the log format chosen for ours is passed on.
+
+    There is nothing to drain: the listening socket stays open while the web process restarts.
+    """
     defaults = {"BACKLOG_PUBLIC_URL": url, "BACKLOG_LOG_FORMAT": settings.LOG_FORMAT, "PYTHONUNBUFFERED": "1"}
-    return defaults | os.environ
+    return defaults | {"BACKLOG_DRAIN_SECONDS": "0"} | os.environ
 
 
 def _is_healthy(url: str) -> bool:
