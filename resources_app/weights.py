@@ -39,8 +39,9 @@ def lightened(rows: Rows, columns: Sequence[str]) -> Rows:
     return rows.alias(weight=weight).annotate(weight=weight, **light).defer(*columns)
 
 
-def first_within(rows: Sequence[Any], room: int = MAX_ANSWER) -> int:
-    """Return how many of the rows fit; the first always does."""
+def first_within(rows: Sequence[Any]) -> int:
+    """Return how many of the rows fit into an answer; the first always does."""
+    room = MAX_ANSWER
     for position, row in enumerate(rows):
         room -= row.weight
         if room < 0 and position:

@@ -48,9 +48,7 @@ class Web:
         environment.pop("BACKLOG_DRAIN_SECONDS", None)
         environment |= variables
         with log.open("ab") as output:
-            self.process: subprocess.Popen[bytes] = spawn(
-                command, output=output, environment=environment, folder=ROOT
-            )
+            self.process: subprocess.Popen[bytes] = spawn(command, output=output, environment=environment, folder=ROOT)
         assert eventually(self.is_ready), log.read_text(errors="replace")
 
     def is_ready(self) -> bool:
@@ -84,7 +82,7 @@ def test_a_process_with_open_streams_ends_in_time_and_without_a_traceback(
     redis_url: str, redis_home: Path, tmp_path: Path
 ) -> None:
     log = tmp_path / "web.log"
-    with running_valkey(redis_url, redis_home), served(redis_url) as (site, http, uri):
+    with running_valkey(redis_url, redis_home), served(redis_url) as (site, http, _):
         web = Web(site, free_port(), log)
         try:
             with (
@@ -107,7 +105,7 @@ def test_a_process_with_open_streams_ends_in_time_and_without_a_traceback(
 def test_a_draining_process_answers_says_so_and_closes_its_connections(
     redis_url: str, redis_home: Path, tmp_path: Path
 ) -> None:
-    with running_valkey(redis_url, redis_home), served(redis_url) as (site, http, uri):
+    with running_valkey(redis_url, redis_home), served(redis_url) as (site, http, _):
         web = Web(site, free_port(), tmp_path / "web.log", BACKLOG_DRAIN_SECONDS="60")
         try:
             assert "connection" not in httpx.get(f"{web.url}/healthz", trust_env=False).headers
@@ -125,7 +123,7 @@ def test_a_draining_process_answers_says_so_and_closes_its_connections(
 
 def test_a_request_that_hangs_does_not_keep_the_process(redis_url: str, redis_home: Path, tmp_path: Path) -> None:
     log = tmp_path / "web.log"
-    with running_valkey(redis_url, redis_home), served(redis_url) as (site, http, uri):
+    with running_valkey(redis_url, redis_home), served(redis_url) as (site, http, _):
         web = Web(site, free_port(), log, BACKLOG_DRAIN_SECONDS="0")
         try:
             half = b"POST /api/v1/write/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n"

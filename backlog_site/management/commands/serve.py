@@ -182,7 +182,7 @@ def _web_command(listener: socket.socket) -> list[str]:
         # No proxy stands in front of this server, so a caller must not be able to claim another address.
         "--no-proxy-headers",
         *("--no-access-log", "--no-server-header", "--log-level", "warning"),
-        *("--lifespan", "on", "--timeout-graceful-shutdown", "5"),
+        *("--lifespan", "on", "--http", "backlog_site.connections:TimedConnection", "--timeout-graceful-shutdown", "5"),
     ]
 
 

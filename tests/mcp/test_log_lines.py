@@ -1,0 +1,52 @@
+"""Every call of /mcp and REST leaves one line: what, how it ended, how long it took, who; never what it carried."""
+
+import json
+from typing import Any
+
+from tests.mcp.clients import initialize, modern, request
+from tests.mcp.conftest import Tokens
+from tests.mcp.site import Site
+
+SECRET = "do-not-log-these-words"
+
+
+def lines_about(site: Site, wanted: str) -> list[dict[str, Any]]:
+    lines = [line for line in site.log.read_text().splitlines() if wanted in line and line.startswith("{")]
+    return [line for line in map(json.loads, lines) if line["event"] == "request_finished"]
+
+
+def test_a_tool_call_and_a_read_leave_one_line_each_with_tool_and_address(site: Site, tokens: Tokens) -> None:
+    uri = f"mcp://backlog/tasks/{site.elsewhere.create(values={'title': 'Logged'})}/description"
+    operation = {"type": "append", "content": SECRET}
+    with site.client(tokens.alice) as http:
+        modern(site, http, "tools/call", {"name": "write_resource", "arguments": {"uri": uri, "operation": operation}})
+        modern(site, http, "resources/read", {"uri": uri})
+    called, read = lines_about(site, uri)
+    assert (called["rpc_method"], called["name"], called["uri"]) == ("tools/call", "write_resource", uri)
+    assert (read["rpc_method"], read["uri"]) == ("resources/read", uri)
+    for line in (called, read):
+        assert (line["method"], line["path"], line["status"]) == ("POST", "/mcp", 200)
+        assert line["duration_ms"] > 0 and line["user_id"] and line["request_id"]
+    assert called["request_id"] != read["request_id"]
+    assert SECRET not in site.log.read_text() and tokens.alice not in site.log.read_text()
+
+
+def test_a_call_of_the_handshake_era_is_named_too(site: Site, tokens: Tokens) -> None:
+    with site.client(tokens.alice) as http:
+        opened = initialize(site, http)
+        headers = {"Mcp-Session-Id": opened.headers["mcp-session-id"], "MCP-Protocol-Version": "2025-11-25"}
+        http.post(site.mcp, json=request("prompts/get", {"name": "triage-logged"}), headers=headers)
+    [line] = lines_about(site, "triage-logged")
+    assert (line["rpc_method"], line["name"], line["path"]) == ("prompts/get", "triage-logged", "/mcp")
+
+
+def test_a_rest_call_leaves_one_line_with_its_duration(site: Site, tokens: Tokens) -> None:
+    with site.client(tokens.bob) as http:
+        http.get(f"{site.url}/api/v1/tasks/TASK-987654/")
+        http.post(f"{site.url}/api/v1/tasks/", content=b"x" * 5_000_000)
+        anonymous = http.get(f"{site.url}/api/v1/epics/EPIC-987655/", headers={"Authorization": "Bearer bl_nobody"})
+    [missing] = lines_about(site, "TASK-987654")
+    assert (missing["method"], missing["path"], missing["status"]) == ("GET", "/api/v1/tasks/TASK-987654/", 404)
+    assert missing["duration_ms"] > 0 and missing["user_id"] and missing["request_id"]
+    [refused] = lines_about(site, "EPIC-987655")
+    assert (refused["status"], anonymous.status_code) == (401, 401)
