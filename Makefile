@@ -26,6 +26,7 @@ run: $(RUNTIME) ## the whole site on http://127.0.0.1:8000 (PORT=, HOST=); Ctrl-
 
 .PHONY: test
 test: $(DEVELOPMENT) ## every test, on SQLite and on PostgreSQL (ARGS= goes to pytest)
+	@$(BIN)/python -m tests.faults.nginx
 	@exec $(BIN)/python -m tests.run $(ARGS)
 
 .PHONY: test-browser
@@ -62,6 +63,7 @@ audit: $(DEVELOPMENT) ## known holes in the pinned packages (asks pypi.org)
 
 .PHONY: faults
 faults: $(DEVELOPMENT) ## what breaks on purpose, and many at once: on SQLite and on PostgreSQL
+	@$(BIN)/python -m tests.faults.nginx
 	@exec $(BIN)/python -m tests.run $(FAULTS) $(ARGS)
 
 .PHONY: lint

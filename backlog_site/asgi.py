@@ -14,6 +14,7 @@ os.environ.setdefault("BACKLOG_LOCK_SECONDS", "5")
 _django: Any = get_asgi_application()
 
 # These need the apps, which the line above has loaded.
+from backlog_site.allocator import exempt_what_is_loaded  # noqa: E402
 from backlog_site.api.limits import bounded  # noqa: E402
 from backlog_site.bodies import Admission  # noqa: E402
 from backlog_site.connections import allow_open_files  # noqa: E402
@@ -59,6 +60,7 @@ application = drain.tracked(logged(measured(guarded(Admission(_route)))))
 async def _lifespan(receive: Any, send: Any) -> None:
     await receive()
     allow_open_files()
+    exempt_what_is_loaded()
     async with _mcp.running():
         with drain.on_signals(close_streams=bus.close):
             await send({"type": "lifespan.startup.complete"})

@@ -100,7 +100,7 @@ def test_a_body_that_keeps_coming_is_read_to_its_end(redis_url: str, redis_home:
 
         def parts() -> Iterator[bytes]:
             yield b'{"uri": "' + uri.encode() + b'", "operation": {"type": "append", "content": "'
-            for _ in range(20):
+            for _ in range(10):
                 yield b"many words " * 10_000
             yield b'"}}'
 
