@@ -63,9 +63,10 @@ class TimedConnection(HttpToolsProtocol):
 
     def _give_up(self) -> None:
         self._deadline = None
-        if self.cycle is None:
+        cycle: Any = self.cycle
+        if cycle is None:
             self._refuse(408)
-        elif self.cycle.response_complete:
+        elif cycle.response_complete:
             self.transport.close()
         else:
             # A request before this one is still being answered; until then nothing more is read.

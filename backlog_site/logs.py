@@ -32,7 +32,8 @@ def logged(application: Any) -> Any:
 
     async def logged_application(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http" or not scope["path"].startswith(("/api/", "/mcp")):
-            return await application(scope, receive, send)
+            await application(scope, receive, send)
+            return
         line: dict[str, Any] = {"method": scope["method"], "path": scope["path"], "status": None}
         began = time.perf_counter()
 

@@ -36,7 +36,8 @@ def lightened(rows: Rows, columns: Sequence[str]) -> Rows:
         f"{_PREFIX}{name}": Case(When(weight__lte=LIGHT, then=F(name)), output_field=field)
         for name, field in fields.items()
     }
-    return rows.alias(weight=weight).annotate(weight=weight, **light).defer(*columns)
+    lightened_rows: Rows = rows.annotate(weight=weight, **light).defer(*columns)
+    return lightened_rows
 
 
 def first_within(rows: Sequence[Any]) -> int:
