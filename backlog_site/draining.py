@@ -65,14 +65,14 @@ class Drain:
             handled = {}
         loop = asyncio.get_running_loop()
         for number, handler in handled.items():
-            signal.signal(number, self._handler(loop, handler, close_streams))
+            signal.signal(number, self._ending(loop, handler, close_streams))
         try:
             yield
         finally:
             for number, handler in handled.items():
                 signal.signal(number, handler)
 
-    def _handler(self, loop: asyncio.AbstractEventLoop, server: Handler, close_streams: Callable[[], None]) -> Handler:
+    def _ending(self, loop: asyncio.AbstractEventLoop, server: Handler, close_streams: Callable[[], None]) -> Handler:
         def stop(number: int) -> None:
             server(number, None)
             loop.call_later(STREAMS_END_AFTER, close_streams)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.faults.surroundings import eventually
 from tests.mcp.clients import initialize, modern, request
 from tests.mcp.site import Site, running_site
 
@@ -25,9 +26,16 @@ def token(site: Site) -> str:
     return str(site.elsewhere.token(name="alice", roles=["contributor"]))
 
 
-def lines_about(site: Site, wanted: str) -> list[dict[str, Any]]:
-    lines = [line for line in site.log.read_text().splitlines() if wanted in line and line.startswith("{")]
-    return [line for line in map(json.loads, lines) if line["event"] == "request_finished"]
+def lines_about(site: Site, wanted: str, count: int = 1) -> list[dict[str, Any]]:
+    """A line is written when its call has ended, which its client may know before."""
+    assert eventually(lambda: len(_written(site, wanted)) >= count)
+    return _written(site, wanted)
+
+
+def _written(site: Site, wanted: str) -> list[dict[str, Any]]:
+    *whole, _ = site.log.read_text().split("\n")
+    lines = [json.loads(line) for line in whole if wanted in line and line.startswith("{")]
+    return [line for line in lines if line["event"] == "request_finished"]
 
 
 def test_a_tool_call_and_a_read_leave_one_line_each_with_tool_and_address(site: Site, token: str) -> None:
@@ -36,7 +44,7 @@ def test_a_tool_call_and_a_read_leave_one_line_each_with_tool_and_address(site: 
     with site.client(token) as http:
         modern(site, http, "tools/call", {"name": "write_resource", "arguments": {"uri": uri, "operation": operation}})
         modern(site, http, "resources/read", {"uri": uri})
-    called, read = lines_about(site, uri)
+    called, read = lines_about(site, uri, count=2)
     assert (called["rpc_method"], called["name"], called["uri"]) == ("tools/call", "write_resource", uri)
     assert (read["rpc_method"], read["uri"]) == ("resources/read", uri)
     for line in (called, read):
