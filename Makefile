@@ -31,6 +31,7 @@ install: $(DEVELOPMENT) ## the packages for development, into .venv
 
 .PHONY: test
 test: $(DEVELOPMENT) ## every test on SQLite and PostgreSQL (ARGS= goes to pytest; DB=sqlite, postgres or both)
+	@$(if $(ARGS),,$(BIN)/python -m tests.faults.nginx)
 	@exec $(BIN)/python -m tests.run --db $(DB) $(ARGS)
 
 .PHONY: test-fast
@@ -71,6 +72,7 @@ audit: $(DEVELOPMENT) ## known holes in the pinned packages (asks pypi.org)
 
 .PHONY: faults
 faults: $(DEVELOPMENT) ## what breaks on purpose, and many at once: on SQLite and on PostgreSQL
+	@$(BIN)/python -m tests.faults.nginx
 	@exec $(BIN)/python -m tests.run --db both $(FAULTS) $(ARGS)
 
 .PHONY: lint

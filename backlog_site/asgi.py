@@ -14,15 +14,22 @@ os.environ.setdefault("BACKLOG_LOCK_SECONDS", "5")
 _django: Any = get_asgi_application()
 
 # These need the apps, which the line above has loaded.
+from backlog_site.allocator import exempt_what_is_loaded  # noqa: E402
 from backlog_site.api.limits import bounded  # noqa: E402
-from backlog_site.gate import guarded  # noqa: E402
+from backlog_site.bodies import Admission  # noqa: E402
+from backlog_site.connections import allow_open_files  # noqa: E402
+from backlog_site.draining import drain  # noqa: E402
+from backlog_site.gate import UNCOUNTED, guarded  # noqa: E402
+from backlog_site.logs import logged  # noqa: E402
 from backlog_site.mcp.bus import bus  # noqa: E402
 from backlog_site.mcp.transport import McpEndpoint  # noqa: E402
 from backlog_site.metrics import measured  # noqa: E402
+from backlog_site.outage import outage  # noqa: E402
 from backlog_site.presence import announce  # noqa: E402
 from backlog_site.threaded import ThreadedSite  # noqa: E402
 from backlog_site.viewer.events import PATH as EVENTS_PATH  # noqa: E402
 from backlog_site.viewer.events import EventsEndpoint  # noqa: E402
+from backlog_site.viewer.failures import refuse_while_away  # noqa: E402
 from resources_app.contents import MAX_BINARY_BYTES  # noqa: E402
 
 # The largest body there is, a file; JSON has a bound of its own in its parser.
@@ -36,6 +43,8 @@ _events = EventsEndpoint(bus)
 async def _route(scope: Any, receive: Any, send: Any) -> None:
     if scope["type"] == "lifespan":
         await _lifespan(receive, send)
+    elif outage.is_on and scope["type"] == "http" and not scope["path"].startswith(UNCOUNTED):
+        await refuse_while_away(scope, send)
     elif scope["type"] == "http" and scope["path"] in {"/mcp", "/mcp/"}:
         await _mcp(scope, receive, send)
     elif scope["type"] == "http" and scope["path"] == EVENTS_PATH:
@@ -46,13 +55,16 @@ async def _route(scope: Any, receive: Any, send: Any) -> None:
         await _pages(scope, receive, send)
 
 
-application = measured(guarded(_route))
+application = drain.tracked(logged(measured(guarded(Admission(_route)))))
 
 
 async def _lifespan(receive: Any, send: Any) -> None:
     await receive()
+    allow_open_files()
+    exempt_what_is_loaded()
     async with _mcp.running():
-        announce("web")
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
+        with drain.on_signals(close_streams=bus.close):
+            announce("web")
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
     await send({"type": "lifespan.shutdown.complete"})

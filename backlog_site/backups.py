@@ -6,9 +6,10 @@ The search index is left out: it is built again from the rest. So are sessions: 
 import gzip
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,6 +28,8 @@ from resources_app.models import Epic, Resource, Task
 
 FORMAT = 1
 BATCH = 500
+# Four times what the largest file takes: a few kilobytes of gzip can be a line of gigabytes.
+MAX_LINE = 120_000_000
 # Made anew on the other side, by migrations, by `reindex`, by signing in.
 LEFT_OUT_APPS = frozenset({"contenttypes", "sessions", "search_app"})
 LEFT_OUT_MODELS = frozenset({"auth.permission"})
@@ -143,7 +146,7 @@ def _times_as_given() -> Iterator[None]:
 
 
 def _read_all(lines: IO[str], progress: Progress) -> int:
-    is_older = _check_head(json.loads(lines.readline()))
+    is_older = _check_head(json.loads(lines.readline(MAX_LINE)))
     for model in kept_models():
         _empty(model)
     done = 0
@@ -185,9 +188,11 @@ def _empty(model: type[Model]) -> None:
         rows._raw_delete(rows.db)
 
 
-def _rows_of(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+def _rows_of(lines: IO[str]) -> Iterator[dict[str, Any]]:
     """The rows between head and end; a file without its end was cut."""
-    for number, line in enumerate(lines):
+    for number, line in enumerate(iter(partial(lines.readline, MAX_LINE + 1), "")):
+        if len(line) > MAX_LINE:
+            raise ValueError(f"A line is longer than {MAX_LINE} characters.")
         row = json.loads(line)
         if row.get("end") == number:
             return

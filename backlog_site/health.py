@@ -14,6 +14,7 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from backlog_site.draining import drain
 from backlog_site.embedded import valkey_answers
 from resources_app import jobs, schema
 from resources_app.errors import Unavailable
@@ -93,11 +94,11 @@ def _forwarded(request: HttpRequest) -> list[str]:
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
+    if drain.is_draining:
+        return _unavailable("draining", Unavailable("This process is shutting down."))
     checks = ask_all()
     if checks["database"] != "ok" or checks["migrations"] != "ok":
-        error = _reason(checks)
-        answer = {"status": "unavailable", "checks": checks, "error": error.as_json()}
-        return JsonResponse(answer, status=error.status, headers={"Retry-After": str(PATIENCE_SECONDS)})
+        return _unavailable("unavailable", _reason(checks), checks=checks)
     healthy = checks["redis"] == checks["disk"] == "ok" and checks["job_lag_seconds"] < LAGGING_SECONDS
     return JsonResponse({"status": "ok" if healthy else "degraded", "checks": checks})
 
@@ -109,6 +110,11 @@ def _reason(checks: dict[str, Any]) -> Unavailable:
     if missing := checks.get("missing_migrations"):
         return schema.older_schema(missing)
     return Unavailable("The database is busy or unreachable.", **checks)
+
+
+def _unavailable(status: str, error: Unavailable, **checks: Any) -> JsonResponse:
+    answer = {"status": status, **checks, "error": error.as_json()}
+    return JsonResponse(answer, status=error.status, headers={"Retry-After": str(PATIENCE_SECONDS)})
 
 
 def ask_all() -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """Structured logs: one line per request, nothing for the probes, no secrets."""
 
 import logging
+import time
+from http import HTTPStatus
 from typing import Any
 
 import structlog
@@ -19,11 +21,63 @@ _SHARED: list[structlog.typing.Processor] = [
 ]
 
 
+logger = structlog.get_logger("backlog.requests")
+
+
+def logged(application: Any) -> Any:
+    """Write one line for each call of REST and /mcp that Django has not written one for.
+
+    What only the surfaces know, such as the user and the tool, they put into `scope["line"]`.
+    """
+
+    async def logged_application(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http" or not scope["path"].startswith(("/api/", "/mcp")):
+            await application(scope, receive, send)
+            return
+        line: dict[str, Any] = {"method": scope["method"], "path": scope["path"], "status": None}
+        began = time.perf_counter()
+
+        async def send_and_note(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                line["status"] = message["status"]
+            await send(message)
+
+        try:
+            await application({**scope, "line": line}, receive, send_and_note)
+        finally:
+            if not line.pop("is_written", False):
+                logger.info("request_finished", **line, duration_ms=_milliseconds(began))
+
+    return logged_application
+
+
 class RequestLines(RequestMiddleware):
+    def __call__(self, request: Any) -> Any:
+        request.began = time.perf_counter()
+        return super().__call__(request)
+
+    def handle_response(self, request: Any, response: Any) -> None:
+        self._bind(request, response.status_code)
+        super().handle_response(request, response)
+
+    def process_got_request_exception(self, sender: type[Any], request: Any, **kwargs: Any) -> None:
+        self._bind(request, HTTPStatus.INTERNAL_SERVER_ERROR)
+        super().process_got_request_exception(sender, request, **kwargs)
+
+    def _bind(self, request: Any, status: int) -> None:
+        began = getattr(request, "began", None)
+        duration = {} if began is None else {"duration_ms": _milliseconds(began)}
+        structlog.contextvars.bind_contextvars(method=request.method, path=request.path, status=int(status), **duration)
+        getattr(request, "scope", {}).get("line", {})["is_written"] = True
+
     @classmethod
     def bind_ip(cls, request: HttpRequest) -> None:
         """The gate has found it out; a header that callers write themselves is not believed here either."""
         structlog.contextvars.bind_contextvars(ip=request.META.get("REMOTE_ADDR"))
+
+
+def _milliseconds(began: float) -> float:
+    return round((time.perf_counter() - began) * 1000, 1)
 
 
 def structured_logs(*, is_for_eyes: bool, level: str) -> dict[str, Any]:

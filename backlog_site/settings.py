@@ -148,7 +148,7 @@ def _database() -> dict[str, Any]:
             "transaction_mode": "IMMEDIATE",
             "timeout": patience,
             "init_command": (
-                "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA mmap_size=33554432;"
+                "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA mmap_size=8388608;"
                 "PRAGMA journal_size_limit=27103364;"
             ),
         }
@@ -240,6 +240,13 @@ RATE_SIGN_INS = env.number("BACKLOG_RATE_SIGN_INS", 60, minimum=1)  # in five mi
 # How many proxies of our own stand in front: as many entries of X-Forwarded-For are true.
 TRUSTED_PROXIES = env.number("BACKLOG_TRUSTED_PROXIES", 0)
 
+# In each web process, event streams included.
+MAX_CONNECTIONS = env.number("BACKLOG_MAX_CONNECTIONS", 4000, minimum=10)
+# How long a process that was asked to end goes on answering, so that proxies can let go of it.
+DRAIN_SECONDS = env.number("BACKLOG_DRAIN_SECONDS", 3)
+
+# A larger body waits on disk until it is whole.
+FILE_UPLOAD_MAX_MEMORY_SIZE = 256 * 1024
 DATA_UPLOAD_MAX_MEMORY_SIZE = env.number("BACKLOG_MAX_BODY_BYTES", 4 * 1024 * 1024, minimum=1024)
 
 # What tokens are issued for: the MCP endpoint, or the site as a whole. Both reach the same things.

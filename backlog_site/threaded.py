@@ -1,6 +1,7 @@
 """Django under ASGI with one change of threads for a request; the reasons are in docs/decisions/0012-serving-layout.md."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from typing import IO, Any
@@ -13,6 +14,7 @@ from django.http import FileResponse
 from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
+from backlog_site.allocator import collect_after
 from backlog_site.mcp.threads import DatabaseThreads
 
 # More than will wait for a lock at once, so that reads find one.
@@ -39,12 +41,17 @@ class ThreadedSite(ASGIHandler):
         except RequestAborted:
             return
         with closing(body):
+            size = body.seek(0, os.SEEK_END)
+            body.seek(0)
             async with self._turn():
                 response = await _threads.run(self._answer, scope, body)
             if response.streaming:
                 await self._stream(response, receive, send)
             else:
+                size = max(size, len(response.content))
                 await self.send_response(response, send)
+        del response
+        collect_after(size)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:

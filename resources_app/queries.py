@@ -19,6 +19,7 @@ from resources_app.models.backlog import Item
 from resources_app.named_values import resolved
 from resources_app.prepared import prepared
 from resources_app.vocabulary import Priority, Status
+from resources_app.weights import complete, first_within, lightened
 
 MAX_LIMIT = 200
 DEFAULT_LIMIT = 50
@@ -38,6 +39,7 @@ GROUPS = {"status": "status", "priority": "priority", "assignee": "assignee__use
 TASK_GROUPS = GROUPS | {"epic_id": "epic_id"}
 _PAGING = ("limit", "offset", "cursor", "sort", "order")
 _AGGREGATE = ("aggregate", "group_by")
+_TEXTS = ("description", "evidence", "blocked_reason", "references")
 
 Pairs = Sequence[tuple[str, str]]
 Rows = QuerySet[Any]
@@ -113,6 +115,7 @@ def select(rows: Rows, query: CollectionQuery) -> Rows:
 
 
 def fetch_page(rows: Rows, query: CollectionQuery) -> Page:
+    """Return a page that ends early where its texts exceed the bound of an answer; its cursor goes on from there."""
     return _as_page(list(_paged(rows, query)), query, select(rows, query).count())
 
 
@@ -136,12 +139,14 @@ def _paged(rows: Rows, query: CollectionQuery) -> Rows:
     ordered = _order(select(rows, query), query)
     if query.cursor:
         ordered = _after(ordered, query)
-    return ordered.select_related("assignee")[query.offset : query.offset + query.limit + 1]
+    return lightened(ordered.select_related("assignee"), _TEXTS)[query.offset : query.offset + query.limit + 1]
 
 
 def _as_page(found: list[Any], query: CollectionQuery, total: int) -> Page:
     page = found[: query.limit]
-    return Page(page, total, _cursor_after(page[-1], query) if len(found) > query.limit else None)
+    page = page[: first_within(page)]
+    cursor = _cursor_after(page[-1], query) if len(found) > len(page) else None
+    return Page(complete(page, _TEXTS), total, cursor)
 
 
 def _is_tallied(query: CollectionQuery) -> bool:

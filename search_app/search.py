@@ -5,7 +5,7 @@ import binascii
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -17,6 +17,7 @@ from resources_app.documents import uri_of
 from resources_app.errors import ValidationFailed
 from resources_app.prepared import run_for
 from resources_app.vocabulary import Status
+from resources_app.weights import MAX_ANSWER
 from search_app.backends import backend
 from search_app.backends.base import Expression, Token
 from search_app.documents import SOURCES, comments_on, fields_of, title_key, title_of
@@ -33,6 +34,8 @@ from search_app.tokens import analyse
 MAX_QUERY = 1000
 MAX_LIMIT = 100
 SORTS = ("relevant", "recent")
+# Each may be a text of megabytes.
+READ_AT_ONCE = 20
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -66,9 +69,9 @@ def search_unified(
     else:
         found = find(user, slot, wanted, narrowed, sort, offset, limit)
     shown = _Rendering(user, found, include_content, include_scores or explain, explain)
-    results = shown.results()
+    results, is_whole = shown.results()
     given = results if max_tokens is None else _within(results, room_for(max_tokens))
-    after = offset + (limit if given is results else len(given))
+    after = offset + (limit if given is results and is_whole else len(given))
     answer: dict[str, Any] = {
         "results": given,
         "total": found.total,
@@ -118,17 +121,30 @@ class _Rendering:
         self.lookup = Lookup([term.clause for term in found.terms])
         self.places = self._places()
 
-    def results(self) -> list[dict[str, Any]]:
+    def results(self) -> tuple[list[dict[str, Any]], bool]:
+        """The results, and whether the page is whole: it ends early where the contents exceed the bound of an answer."""
+        results: list[dict[str, Any]] = []
+        room = MAX_ANSWER
+        for start in range(0, len(self.found.page), READ_AT_ONCE):
+            numbers = self.found.page[start : start + READ_AT_ONCE]
+            for result in self._results_of(numbers):
+                room -= len(result.get("content", ""))
+                if room < 0 and results:
+                    return results, False
+                results.append(result)
+        return results, True
+
+    def _results_of(self, page: Sequence[int]) -> Iterator[dict[str, Any]]:
         things: dict[tuple[str, int], Any] = {}
         comments: dict[tuple[str, int], Sequence[str]] = {}
-        for kind in {kind for kind, _ in self.places.values()}:
-            numbers = [number for of_kind, number in self.places.values() if of_kind == kind]
+        shown = [(number, self.places.get(number, ("", 0))) for number in page]
+        for kind in {kind for _, (kind, _) in shown if kind}:
+            numbers = [number for _, (of_kind, number) in shown if of_kind == kind]
             things |= {(kind, thing.pk): thing for thing in self._visible(kind, numbers)}
             comments |= {(kind, number): said.bodies for number, said in comments_on(kind, numbers).items()}
-        shown = [(number, self.places.get(number, ("", 0))) for number in self.found.page]
-        return [
-            self._result(number, things[place], comments.get(place, ())) for number, place in shown if place in things
-        ]
+        for number, place in shown:
+            if place in things:
+                yield self._result(number, things.pop(place), comments.pop(place, ()))
 
     def _visible(self, kind: str, numbers: list[int]) -> list[Any]:
         rows = SOURCES[kind].model.objects

@@ -21,6 +21,7 @@ from rest_framework.views import set_rollback
 from backlog_site.api.actors import request_id
 from backlog_site.api.limits import BodyTooLarge
 from backlog_site.challenges import bearer_challenge
+from backlog_site.outage import outage
 from resources_app import errors, schema
 from resources_app.errors import BacklogError
 
@@ -127,6 +128,7 @@ def _(exc: DatabaseError | InterfaceError) -> BacklogError:
     if refused is None:
         return InternalError()
     logger.warning("database_unavailable", reason=str(exc))
+    outage.suspect(exc)
     return refused
 
 
@@ -207,4 +209,8 @@ def _replaced(request: HttpRequest, response: HttpResponse, error: BacklogError)
 
 
 def _speaks_json(request: HttpRequest) -> bool:
-    return any(request.path == path or request.path.startswith(f"{path}/") for path in JSON_PATHS)
+    return is_json_path(request.path)
+
+
+def is_json_path(path: str) -> bool:
+    return any(path == one or path.startswith(f"{one}/") for one in JSON_PATHS)

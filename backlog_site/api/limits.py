@@ -3,8 +3,9 @@
 Django's ASGI entry spools a body of any size to disk, and REST framework takes a chunked one for empty.
 """
 
+import tempfile
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from typing import IO, Any
 
 from django.http import JsonResponse
 
@@ -14,6 +15,8 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
+
+IN_MEMORY = 256 * 1024
 
 
 class BodyTooLarge(ValidationFailed):
@@ -50,26 +53,36 @@ def _stated_length(scope: Message) -> int | None:
 
 
 async def _measured(scope: Message, receive: Receive, limit: int) -> tuple[Message, Receive, int]:
-    """Reads the body until it ends or is too large, and replays it with its length stated."""
-    body = bytearray()
+    """Read the body until it ends or is too large, to disk when it is long, and replay it with its length stated."""
+    body: IO[bytes] = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115  # goes with the request
     more = True
-    while more and len(body) <= limit:
+    while more and body.tell() <= limit:
         message = await receive()
         if message["type"] == "http.disconnect":
-            return scope, _replay([message], receive), 0
-        body += message.get("body", b"")
+            return scope, _replay(body, [message], receive), 0
+        body.write(message.get("body", b""))
         more = message.get("more_body", False)
+    length = body.tell()
+    body.seek(0)
     headers = [
         (name, value) for name, value in scope["headers"] if name not in (b"transfer-encoding", b"content-length")
     ]
-    headers.append((b"content-length", str(len(body)).encode()))
-    whole = {"type": "http.request", "body": bytes(body), "more_body": False}
-    return {**scope, "headers": headers}, _replay([whole], receive), len(body)
+    headers.append((b"content-length", str(length).encode()))
+    return {**scope, "headers": headers}, _replay(body, [], receive), length
 
 
-def _replay(messages: list[Message], receive: Receive) -> Receive:
+def _replay(body: IO[bytes], messages: list[Message], receive: Receive) -> Receive:
+    is_over = False
+
     async def replaying() -> Message:
-        return messages.pop(0) if messages else await receive()
+        nonlocal is_over
+        if messages:
+            return messages.pop()
+        if is_over:
+            return await receive()
+        part = body.read(IN_MEMORY)
+        is_over = len(part) < IN_MEMORY
+        return {"type": "http.request", "body": part, "more_body": not is_over}
 
     return replaying
 

@@ -144,6 +144,7 @@ class ChangeBus:
         self.rules = Rules()
         self._watchers: set[Watcher] = set()
         self._wake = asyncio.Event()
+        self._is_closed = False
 
     @contextmanager
     def attached(self, caller: Caller) -> Iterator[Watcher]:
@@ -153,6 +154,8 @@ class ChangeBus:
             raise RateLimited(f"{settings.MCP_MAX_STREAMS_PER_USER} streams are open already.")
         watcher = Watcher(caller)
         self._watchers.add(watcher)
+        if self._is_closed:
+            watcher.close()
         try:
             yield watcher
         finally:
@@ -162,7 +165,12 @@ class ChangeBus:
     def wake(self) -> None:
         self._wake.set()
 
+    def open(self) -> None:
+        self._is_closed = False
+
     def close(self) -> None:
+        """End every stream, and those that are still to open: the process stops, and their clients resume elsewhere."""
+        self._is_closed = True
         for watcher in self._watchers:
             watcher.close()
 

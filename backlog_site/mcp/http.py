@@ -1,6 +1,7 @@
 """HTTP as the legs of the transport see it: what is refused and why, JSON answers, event streams."""
 
 import json
+import re
 from collections.abc import Iterable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,11 +15,16 @@ from starlette.types import Receive, Scope, Send
 from resources_app.errors import BacklogError
 
 MAX_BODY = 4 * 1024 * 1024
+# A longer message is not parsed only to be named in the log.
+MAX_DESCRIBED = 64 * 1024
+MAX_NAME = 300
 PING_SECONDS = 15
 PING = b": ping\r\n\r\n"
 INVALID_REQUEST = -32600
 PARSE_ERROR = -32700
 SERVER_ERROR = -32000
+
+_METHOD = re.compile(rb'"method"\s*:\s*"([\w/.-]{1,100})"')
 
 Message = dict[str, Any]
 HeaderList = list[tuple[bytes, bytes]]
@@ -85,6 +91,33 @@ async def read_body(headers: Headers, receive: Receive) -> bytes:
         if len(body) > MAX_BODY:
             raise refusal(413, f"The body is larger than {MAX_BODY} bytes.")
     return bytes(body)
+
+
+def described(body: bytes) -> Message:
+    """Name what a message asks for, for the log: its method, its tool or prompt, its address. Never its arguments."""
+    if len(body) > MAX_DESCRIBED:
+        found = _METHOD.search(body[:MAX_DESCRIBED]) or _METHOD.search(body[-MAX_DESCRIBED:])
+        return {"rpc_method": found[1].decode()} if found else {}
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    if isinstance(message, list):
+        return {"rpc_batch": len(message)}
+    return _named(message) if isinstance(message, dict) else {}
+
+
+def _named(message: Message) -> Message:
+    params = message.get("params")
+    params = params if isinstance(params, dict) else {}
+    arguments = params.get("arguments")
+    arguments = arguments if isinstance(arguments, dict) else {}
+    named = {
+        "rpc_method": message.get("method"),
+        "name": params.get("name"),
+        "uri": params.get("uri") or arguments.get("uri") or arguments.get("id"),
+    }
+    return {name: value[:MAX_NAME] for name, value in named.items() if isinstance(value, str) and value}
 
 
 def refuse_surrogates(body: bytes) -> None:

@@ -12,7 +12,9 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from django.conf import settings
-from django.db import close_old_connections, connection
+from django.db import InterfaceError, OperationalError, close_old_connections, connection
+
+from backlog_site.outage import outage
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,6 +45,9 @@ def in_loop(coroutine: Coroutine[Any, Any, T]) -> T:
 def _call(function: Callable[[], T]) -> T:
     try:
         return function()
+    except (OperationalError, InterfaceError) as error:
+        outage.suspect(error)
+        raise
     finally:
         # No request_finished signal comes by here. With PostgreSQL this hands the connection back to the pool.
         close_old_connections()

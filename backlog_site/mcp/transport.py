@@ -22,6 +22,7 @@ from backlog_site.mcp.context import Caller, Request, bind_request
 from backlog_site.mcp.http import (
     Refused,
     check_source,
+    described,
     read_body,
     refusal,
     refusal_of,
@@ -55,6 +56,7 @@ class McpEndpoint:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
+        bus.open()
         jobs = [
             asyncio.ensure_future(_keep_running(job)) for job in (self._backchannel.run, bus.run, bus.check_credentials)
         ]
@@ -94,6 +96,7 @@ class McpEndpoint:
         if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise refusal(400, "The Content-Type must be application/json.")
         body = await read_body(headers, receive)
+        scope.get("line", {}).update(described(body))
         refuse_surrogates(body)
         if modern:
             await self._modern.handle(scope, body, receive, send)
@@ -122,7 +125,9 @@ def _bind(scope: Scope, caller: Caller) -> None:
     request_id = uuid.uuid4().hex
     address = (scope.get("client") or ("",))[0]
     bind_request(Request(caller, request_id, address))
-    structlog.contextvars.bind_contextvars(request_id=request_id, user_id=caller.user.pk)
+    known = {"request_id": request_id, "user_id": caller.user.pk}
+    structlog.contextvars.bind_contextvars(**known)
+    scope.get("line", {}).update(known, ip=address)
     # The SDK seals the state of a call in several rounds for the user it finds here.
     token = AccessToken(token="", client_id="backlog", scopes=[caller.credential.scope], subject=str(caller.user.pk))
     scope["user"] = AuthenticatedUser(token)

@@ -60,7 +60,9 @@ class EventsEndpoint:
             check_source(headers)
             if scope["method"] != "GET":
                 raise InvalidOperation("Events are read with GET.", allowed=["GET"])
-            await self._serve(await _listener(headers), _position(scope, headers), receive, send)
+            listener = await _listener(headers)
+            scope.get("line", {})["user_id"] = listener.caller.user.pk
+            await self._serve(listener, _position(scope, headers), receive, send)
         except Refused as refused:
             await send_json(send, refused.status, refused.body or None, refused.headers)
         except BacklogError as error:
@@ -103,7 +105,7 @@ async def _listener(headers: Headers) -> Listener:
             caller = await caller_with(secret)
             if caller:
                 return Listener(caller)
-        elif (key := _session_key(headers)) and (user := await in_thread(_reader, key)):
+        elif (key := session_key(headers)) and (user := await in_thread(_reader, key)):
             return Listener(Caller(Credential("session", user.pk, user, "read", ""), secret=""), key)
     except DatabaseError as error:
         raise Unavailable("The database is busy or away.") from error
@@ -115,7 +117,7 @@ def _reader(key: str) -> User | None:
     return user if user and may_read(user) else None
 
 
-def _session_key(headers: Headers) -> str:
+def session_key(headers: Headers) -> str:
     try:
         cookies = SimpleCookie(headers.get("cookie", ""))
     except CookieError:

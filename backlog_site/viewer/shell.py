@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from functools import wraps
+from http import HTTPStatus
 from typing import Any, cast
 
 from django.conf import settings
@@ -14,6 +15,7 @@ from django.utils.cache import patch_cache_control
 from django.utils.http import urlencode
 
 from backlog_site.api.actors import signed_in_actor
+from backlog_site.api.errors import RETRY_AFTER_SECONDS
 from resources_app import subscriptions
 from resources_app.access import Actor, is_admin, may_read, may_write
 from resources_app.errors import BacklogError, InvalidOperation, ValidationFailed
@@ -108,6 +110,8 @@ def refusal(request: HttpRequest, error: BacklogError) -> HttpResponse:
         return JsonResponse({"error": error.as_json()}, status=error.status)
     template = "viewer/_refusal.html" if is_fragment(request) else "viewer/refusal.html"
     response = show(request, template, {"error": error}, status=error.status)
+    if error.status == HTTPStatus.SERVICE_UNAVAILABLE:
+        response["Retry-After"] = str(RETRY_AFTER_SECONDS)
     if is_fragment(request) and request.method == "POST":
         # What the reader has before them stays; the browser tells why nothing happened.
         told = {"message": error.message, "suggestion": error.suggestion}

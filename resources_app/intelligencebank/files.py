@@ -19,6 +19,7 @@ from resources_app.intelligencebank.client import IBClient, Session
 from resources_app.intelligencebank.failures import AuthRequired, ForbiddenHost, IBFailure, Refused, SessionExpired
 from resources_app.intelligencebank.linking import connection_for
 from resources_app.intelligencebank.sync import refreshing
+from resources_app.intelligencebank.transport import decoded
 from resources_app.models import IBConnection, IBFolder, IBResource
 
 MAX_THUMBNAIL = 2_000_000
@@ -154,12 +155,7 @@ def _fetch(client: IBClient, session: Session, resource: IBResource) -> Download
             raise SessionExpired("The session has expired.")
         if response.status_code != 200:
             raise Refused("IntelligenceBank did not hand out the file.", response.status_code)
-        size = 0
-        for part in response.iter_bytes(CHUNK):
-            size += len(part)
-            if size > MAX_DOWNLOAD:
-                raise Refused("The file is too large to be passed on.")
-            spool.write(part)
+        size = sum(spool.write(part) for part in decoded(response, MAX_DOWNLOAD))
         name = _file_name(response.headers.get("content-disposition", "")) or resource.file_name or resource.ib_id
     spool.seek(0)
     return Download(name, size, spool)

@@ -60,7 +60,7 @@ class Transport:
 
     def exchange(self, method: str, url: str, **options: Any) -> Answer:
         with self.stream(method, url, **options) as response:
-            body = b"".join(_decoded(response, self.limits.body))
+            body = b"".join(decoded(response, self.limits.body))
             return Answer(response.status_code, response.headers, body)
 
     @contextmanager
@@ -79,20 +79,31 @@ class Transport:
             _deadline.reset(token)
 
 
-def _decoded(response: httpx.Response, most: int) -> Iterator[bytes]:
-    """A few kilobytes of gzip can be gigabytes of text, so the size is bounded while unpacking."""
-    encoding = response.headers.get("content-encoding", "identity").lower()
+def decoded(response: httpx.Response, most: int) -> Iterator[bytes]:
+    """Unpack the body in small parts, `most` bytes at the most: a few kilobytes of gzip can be gigabytes of text.
+
+    httpx itself unpacks without a bound, and unpacks what was packed twice.
+    """
+    encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in {"identity", "gzip"}:
         raise Unreachable("IntelligenceBank used an encoding that was not asked for.")
-    inflate = zlib.decompressobj(wbits=31) if encoding == "gzip" else None
     received = 0
-    for raw in response.iter_raw(_CHUNK):
-        part = inflate.decompress(raw, most - received + 1) if inflate else raw
+    for part in _unpacked(response) if encoding == "gzip" else response.iter_raw(_CHUNK):
         received += len(part)
         if received > most:
             raise Unreachable("The answer of IntelligenceBank is too large.")
         yield part
-    if inflate and not inflate.eof:
+
+
+def _unpacked(response: httpx.Response) -> Iterator[bytes]:
+    inflate = zlib.decompressobj(wbits=31)
+    for raw in response.iter_raw(_CHUNK):
+        while raw and not inflate.eof:
+            yield inflate.decompress(raw, _CHUNK)
+            raw = inflate.unconsumed_tail
+    while part := inflate.decompress(inflate.unconsumed_tail, _CHUNK):
+        yield part
+    if not inflate.eof:
         raise Unreachable("The answer of IntelligenceBank was cut off.")
 
 

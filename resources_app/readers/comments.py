@@ -2,15 +2,18 @@
 
 from typing import Any
 
+from django.db.models import Prefetch
+
 from resources_app.edits import allowed_operations
 from resources_app.errors import ValidationFailed
 from resources_app.fields import parse_ref
-from resources_app.models import Comment
+from resources_app.models import Comment, Epic, Task
 from resources_app.queries import DEFAULT_LIMIT, MAX_LIMIT, whole_number
 from resources_app.querysets import CommentQuerySet
 from resources_app.readers.reading import Reading, ReadRequest, computed
 from resources_app.serializers import comment_json
 from resources_app.targets import comment_target, item_target, visible_thing
+from resources_app.weights import complete, first_within, lightened
 
 
 def read_comments(request: ReadRequest) -> Reading:
@@ -55,11 +58,17 @@ def _page(request: ReadRequest, rows: CommentQuerySet) -> dict[str, Any]:
     """Oldest first; the cursor is the last comment shown."""
     limit = whole_number("limit", request.parameter("limit", str(DEFAULT_LIMIT)), 1, MAX_LIMIT)
     after = whole_number("cursor", request.parameter("cursor", "0"), 0, 10**9 - 1)
-    related = rows.select_related("task", "epic", "author").order_by("pk")
-    found = list(related.filter(pk__gt=after)[: limit + 1])
-    shown = [comment_json(comment) for comment in found[:limit]]
+    # Of the item only its id is shown, and it may be long.
+    related = rows.select_related("author").prefetch_related(*_items()).order_by("pk")
+    found = list(lightened(related.filter(pk__gt=after), ["body"])[: limit + 1])
+    page = found[:limit]
+    page = page[: first_within(page)]
     return {
-        "results": shown,
+        "results": [comment_json(comment) for comment in complete(page, ["body"])],
         "total": rows.count(),
-        "next_cursor": str(shown[-1]["id"]) if len(found) > limit else None,
+        "next_cursor": str(page[-1].pk) if len(found) > len(page) else None,
     }
+
+
+def _items() -> list["Prefetch[Any]"]:
+    return [Prefetch(name, queryset=model.objects.only("number")) for name, model in (("task", Task), ("epic", Epic))]

@@ -92,6 +92,8 @@ def check_it_says_so(http: httpx.Client, site: Site, uri: str) -> None:
     ready = http.get(f"{site.url}/readyz")
     assert (ready.status_code, ready.json()["status"]) == (503, "unavailable")
     assert says_come_back(append(http, site, uri, "too early"))
+    page = http.get(f"{site.url}/board/", headers={"Cookie": f"sessionid={'a' * 32}"})
+    assert (page.status_code, page.headers["Retry-After"]) == (503, "2") and "unreachable" in page.text
     arguments = {"uri": uri, "operation": {"type": "append", "content": "too early"}}
     told = modern(site, http, "tools/call", {"name": "write_resource", "arguments": arguments})
     assert "unavailable" in told.text

@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from resources_app.intelligencebank import files
+from resources_app.intelligencebank.fake.profile import Fault
 from resources_app.intelligencebank.fake.service import FakeIB
 from resources_app.intelligencebank.fake.world import Tenant
 from resources_app.models import IBConnection, IBLink, IBResource
@@ -135,6 +136,16 @@ def test_a_download_asks_intelligencebank_as_this_person(
     fake.expire_sessions()
     assert ApiClient(alice).get(path).status_code == 403
     assert ApiClient(alice).get(f"{BASE}/resources/{asset.ib_id}/").status_code == 404, "no session, no rights"
+
+
+@pytest.mark.parametrize("kind", ["gzip_twice", "gzip_bomb"])
+def test_a_download_is_unpacked_within_a_bound(
+    fake: FakeIB, tenant: Tenant, alices_link: IBLink, alice: User, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MAX_DOWNLOAD", 1_000_000)
+    fake.faults = [Fault(kind, "file", times=99)]
+    refused = ApiClient(alice).get(f"{BASE}/resources/{an_asset(tenant, 'Photos').ib_id}/download/")
+    assert (refused.status_code, error_of(refused)["code"]) == (503, "unavailable")
 
 
 def test_a_person_links_and_unlinks_their_account(fake: FakeIB, mirrored: IBConnection, alice: User) -> None:

@@ -89,7 +89,7 @@ def running_site(redis: str, **variables: str) -> Iterator[Site]:
         environment = {
             **os.environ,
             **{"DATABASE_URL": database, "REDIS_URL": redis, "BACKLOG_DATA_DIR": folder, "BACKLOG_PUBLIC_URL": url},
-            **{"DJANGO_SETTINGS_MODULE": "tests.mcp.fixture.settings"},
+            **{"DJANGO_SETTINGS_MODULE": "tests.mcp.fixture.settings", "BACKLOG_DRAIN_SECONDS": "0"},
             **variables,
         }
         if environment["DATABASE_URL"] != database:  # an empty one, of the test

@@ -182,14 +182,17 @@ def _web_command(listener: socket.socket) -> list[str]:
         # No proxy stands in front of this server, so a caller must not be able to claim another address.
         "--no-proxy-headers",
         *("--no-access-log", "--no-server-header", "--log-level", "warning"),
-        *("--lifespan", "on", "--timeout-graceful-shutdown", "5"),
+        *("--lifespan", "on", "--http", "backlog_site.connections:TimedConnection", "--timeout-graceful-shutdown", "5"),
     ]
 
 
 def _environment(url: str) -> dict[str, str]:
-    """The caller's variables win. The services have no terminal, so the log format chosen for ours is passed on."""
+    """The caller's variables win. The services have no terminal, so the log format chosen for ours is passed on.
+
+    There is nothing to drain: the listening socket stays open while the web process restarts.
+    """
     defaults = {"BACKLOG_PUBLIC_URL": url, "BACKLOG_LOG_FORMAT": settings.LOG_FORMAT, "PYTHONUNBUFFERED": "1"}
-    return defaults | os.environ
+    return defaults | {"BACKLOG_DRAIN_SECONDS": "0"} | os.environ
 
 
 def _is_healthy(url: str) -> bool:

@@ -51,7 +51,7 @@ def switched(profile: Profile, name: str, value: str) -> Profile:
 FAULTS = (
     *("400", "401", "403", "404", "409", "429", "500", "503"),
     *("html", "slow_headers", "slow_body", "truncated", "bad_json", "null_response", "rows_object"),
-    *("reset", "reset_body", "redirect", "gzip_bomb", "empty_rows", "duplicates", "bad_rows"),
+    *("reset", "reset_body", "redirect", "gzip_bomb", "gzip_twice", "empty_rows", "duplicates", "bad_rows"),
 )
 STAGES = ("address", "login", "folders", "resources", "in_folder", "recent", "by_id", "search", "file")
 

@@ -171,7 +171,7 @@ class _Exchange(BaseHTTPRequestHandler):
                 self._send(Reply(raw=raw[:-2] + b"@"))
             case "redirect":
                 self._send(Reply(302, {}, headers={"Location": "https://example.com/"}))
-            case "slow_headers" | "slow_body" | "truncated" | "reset" | "reset_body" | "gzip_bomb":
+            case "slow_headers" | "slow_body" | "truncated" | "reset" | "reset_body" | "gzip_bomb" | "gzip_twice":
                 self._break_off(fault.kind, raw)
             case _:
                 self._send(Reply(body=_misshapen(fault.kind, reply.body)))
@@ -184,6 +184,10 @@ class _Exchange(BaseHTTPRequestHandler):
             bomb = _bomb()
             self._head(200, "application/json", len(bomb), {"Content-Encoding": "gzip"})
             self.wfile.write(bomb)
+        elif kind == "gzip_twice":
+            packed = gzip.compress(gzip.compress(raw))
+            self._head(200, "application/json", len(packed), {"Content-Encoding": "gzip, gzip"})
+            self.wfile.write(packed)
         elif kind != "reset":
             self._head(200, "application/json", len(raw), {})
             self.wfile.write(raw[: len(raw) // 2])

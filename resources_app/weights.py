@@ -1,0 +1,67 @@
+"""Pages of rows that may carry megabytes each: a page ends where its texts exceed a bound, and heavy rows are read one by one.
+
+One query still brings a usual page. It leaves out the texts of rows heavier than LIGHT, so that no page of 200 rows can
+bring 400 MB into the process before any of it is cut.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import Case, F, Func, IntegerField, QuerySet, When
+from django.db.models.functions import Coalesce
+
+# In characters on SQLite, in bytes on PostgreSQL: what each counts without reading the text twice.
+LIGHT = 50_000
+MAX_ANSWER = 4_000_000
+_PREFIX = "light_"
+
+Rows = QuerySet[Any]
+
+
+class _Length(Func):
+    output_field = IntegerField()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **extra: Any) -> Any:
+        return super().as_sql(compiler, connection, template="length(%(expressions)s)", **extra)
+
+    def as_postgresql(self, compiler: Any, connection: Any, **extra: Any) -> Any:
+        return super().as_sql(compiler, connection, template="octet_length((%(expressions)s)::text)", **extra)
+
+
+def lightened(rows: Rows, columns: Sequence[str]) -> Rows:
+    """Annotate each row with the weight of `columns`, and leave them out of rows that are heavy."""
+    weight: Any = sum((Coalesce(_Length(name), 0) for name in columns[1:]), Coalesce(_Length(columns[0]), 0))
+    fields = {name: rows.model._meta.get_field(name) for name in columns}
+    light = {
+        f"{_PREFIX}{name}": Case(When(weight__lte=LIGHT, then=F(name)), output_field=field)
+        for name, field in fields.items()
+    }
+    lightened_rows: Rows = rows.annotate(weight=weight, **light).defer(*columns)
+    return lightened_rows
+
+
+def first_within(rows: Sequence[Any]) -> int:
+    """Return how many of the rows fit into an answer; the first always does."""
+    room = MAX_ANSWER
+    for position, row in enumerate(rows):
+        room -= row.weight
+        if room < 0 and position:
+            return position
+    return len(rows)
+
+
+def complete(rows: Sequence[Any], columns: Sequence[str]) -> list[Any]:
+    """Give the rows their texts. A heavy row that was deleted meanwhile is left out."""
+    return [row for row in rows if _complete(row, columns)]
+
+
+def _complete(row: Any, columns: Sequence[str]) -> bool:
+    if row.weight <= LIGHT:
+        for name in columns:
+            setattr(row, name, getattr(row, f"{_PREFIX}{name}"))
+        return True
+    try:
+        row.refresh_from_db()
+    except type(row).DoesNotExist:
+        return False
+    return True
