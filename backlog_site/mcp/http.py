@@ -13,7 +13,8 @@ from starlette.types import Receive, Scope, Send
 
 from resources_app.errors import BacklogError
 
-MAX_BODY = 4 * 1024 * 1024
+# The same bound as REST: BACKLOG_MAX_BODY_BYTES.
+MAX_BODY: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
 PING_SECONDS = 15
 PING = b": ping\r\n\r\n"
 INVALID_REQUEST = -32600
