@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from django.db.models import Model, QuerySet
@@ -15,6 +15,7 @@ from resources_app.access import Person, sight_of
 from resources_app.bundles import FRAME, NOTE, fitting, room_for, weight
 from resources_app.documents import uri_of
 from resources_app.errors import ValidationFailed
+from resources_app.hidden_refs import Mask, seen_epic
 from resources_app.prepared import run_for
 from resources_app.vocabulary import Status
 from search_app.backends import backend
@@ -56,6 +57,7 @@ def search_unified(
     text = _checked_query(query)
     _check_page(sort, limit)
     filters = parse_filters(types, status, parent_id, assignee, label)
+    filters = replace(filters, parent_id=seen_epic(user, filters.parent_id))
     request = _fingerprint(text, filters, sort)
     offset = _offset(cursor, request)
     slot = live_slot()
@@ -110,9 +112,9 @@ class _Rendering:
             things |= {(kind, thing.pk): thing for thing in self._visible(kind, numbers)}
             comments |= {(kind, number): said.bodies for number, said in comments_on(kind, numbers).items()}
         shown = [(number, self.places.get(number, ("", 0))) for number in self.found.page]
-        return [
+        return Mask(self.user).all_shown(
             self._result(number, things[place], comments.get(place, ())) for number, place in shown if place in things
-        ]
+        )
 
     def _visible(self, kind: str, numbers: list[int]) -> list[Any]:
         rows = SOURCES[kind].model.objects

@@ -264,7 +264,12 @@ def _page(body: Row, listing: Listing) -> Page:
     count = response.get("count") if isinstance(response, dict) else None
     if isinstance(count, str) and count.isascii() and count.isdigit():
         count = int(count[:18])
-    if not isinstance(rows, list) or not isinstance(count, int) or isinstance(count, bool) or not 0 <= count < _MAX_COUNT:
+    if (
+        not isinstance(rows, list)
+        or not isinstance(count, int)
+        or isinstance(count, bool)
+        or not 0 <= count < _MAX_COUNT
+    ):
         raise Unreachable("The answer of IntelligenceBank has another shape than expected.")
     if not rows and count > listing.offset:
         raise NothingCame("IntelligenceBank announced rows and gave none.")

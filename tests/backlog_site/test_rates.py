@@ -115,7 +115,7 @@ def test_a_token_is_limited_over_rest_and_mcp_and_all_processes(strict: Site) ->
 
 def test_a_token_is_one_caller_however_its_header_is_written(strict: Site) -> None:
     token = strict.elsewhere.token(name="alice", roles=["contributor"], label=uuid.uuid4().hex)
-    written = [f"Bearer {token}", f"bearer  {token}", f"BEARER   {token}", f"Bearer {token} "]
+    written = [f"Bearer {token}", f"bearer  {token}", f"BEARER   {token}", f"bEARER {token}"]
     with strict.client(None) as http:
         answers = [http.get(f"{strict.url}/api/v1/tasks/", headers={"Authorization": header}) for header in written]
     assert [answer.status_code for answer in answers] == [200] * 4

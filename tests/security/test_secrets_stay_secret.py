@@ -73,7 +73,11 @@ def texts(secrets: dict[str, str]) -> list[tuple[str, str]]:
         found += [(secret, json.dumps({name: secret, "user": "me"})), (secret, repr({name: secret}))]
         found += [(secret, repr([(name.encode(), secret.encode())]))]
         if " " not in secret:
-            found += [(secret, f"GET /x?{name}={secret}&y=1"), (secret, f"{name}: {secret}"), (secret, f"{name}={secret}")]
+            found += [
+                (secret, f"GET /x?{name}={secret}&y=1"),
+                (secret, f"{name}: {secret}"),
+                (secret, f"{name}={secret}"),
+            ]
     access = secrets["access_token"]
     found += [(access, f"{scheme}{access}") for scheme in ("Authorization: Bearer ", "authorization: bearer   ")]
     found += [(SID, f"Cookie: theme=dark; sid={SID}"), ("aHVudGVyMjpodW50ZXIy", "Basic aHVudGVyMjpodW50ZXIy")]
