@@ -4,6 +4,7 @@ import hashlib
 import secrets
 import uuid
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -78,11 +79,10 @@ class BoundTokens(OAuth2Validator):  # type: ignore[misc]  # the package has no 
             raise
 
     def _create_refresh_token(self, request: Any, secret: str, access_token: Any, previous: Any) -> Any:
-        token = super()._create_refresh_token(request, secret, access_token, previous)
+        """The package takes the family from the token before; the first one has none, and gets the family of its code."""
         if previous is None and request.grant_type == "authorization_code":
-            token.token_family = family_of(request.code, request.client)
-            token.save(update_fields=["token_family"])
-        return token
+            previous = SimpleNamespace(token_family=family_of(request.code, request.client))
+        return super()._create_refresh_token(request, secret, access_token, previous)
 
     def _validate_resource_uris(self, request: Any, resources: list[str]) -> None:
         for resource in resources:

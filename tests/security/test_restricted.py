@@ -260,6 +260,10 @@ def test_storing_at_a_hidden_path_says_nothing_of_what_is_there(alice: User, arc
         messages = {answer.json()["error"]["message"] for answer in answers}
         assert messages == {f"You cannot store a file at resources/{place}."}
         assert not any("current" in answer.content.decode() for answer in answers)
-    tagged = client._client.put(f"/api/v1/resources/{FILE[0]}", **put | {"headers": put["headers"] | {"If-Match": '"x"'}})
-    absent = client._client.put(f"/api/v1/resources/{FILE[1]}", **put | {"headers": put["headers"] | {"If-Match": '"x"'}})
+    tagged = client._client.put(
+        f"/api/v1/resources/{FILE[0]}", **put | {"headers": put["headers"] | {"If-Match": '"x"'}}
+    )
+    absent = client._client.put(
+        f"/api/v1/resources/{FILE[1]}", **put | {"headers": put["headers"] | {"If-Match": '"x"'}}
+    )
     assert tagged.status_code == absent.status_code == 404 and same(tagged.content.decode(), absent.content.decode())
