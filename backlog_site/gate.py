@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 
 from backlog_site.rates import Counter, Rate, Standing, Subject
+from resources_app.credentials import bearer_secret
 from resources_app.errors import RateLimited
 
 Message = MutableMapping[str, Any]
@@ -75,8 +76,8 @@ def _subjects(scope: Message, address: str) -> Iterator[Subject]:
     if rate := OF_PATH.get((scope["method"], scope["path"])):
         yield rate, address
     authorization = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-    if authorization:
-        yield OF_TOKEN, hashlib.sha256(authorization).hexdigest()[:32]
+    if header := authorization.decode("latin-1").strip():
+        yield OF_TOKEN, hashlib.sha256((bearer_secret(header) or header).encode()).hexdigest()[:32]
 
 
 def _headers(standing: Standing) -> list[tuple[bytes, bytes]]:

@@ -249,7 +249,7 @@ DRAIN_SECONDS = env.number("BACKLOG_DRAIN_SECONDS", 3)
 FILE_UPLOAD_MAX_MEMORY_SIZE = 256 * 1024
 DATA_UPLOAD_MAX_MEMORY_SIZE = env.number("BACKLOG_MAX_BODY_BYTES", 4 * 1024 * 1024, minimum=1024)
 
-# What tokens are issued for: the MCP endpoint, or the site as a whole. Both reach the same things.
+# What tokens are issued for: the MCP endpoint, or the site as a whole, which is for REST alone.
 _names = ("127.0.0.1", "localhost") if _public.hostname in {"127.0.0.1", "localhost"} else (_public.hostname,)
 _origins = [PUBLIC_URL, *(PUBLIC_URL.replace(_public.hostname or "", name or "", 1) for name in _names)]
 OAUTH_RESOURCES = tuple(f"{origin}{path}" for path in ("/mcp", "") for origin in dict.fromkeys(_origins))
@@ -277,6 +277,7 @@ OAUTH2_PROVIDER = {
     "OIDC_ISS_ENDPOINT": PUBLIC_URL,
     "DCR_ENABLED": env.flag("BACKLOG_OAUTH_REGISTRATION", default=True),
     "DCR_REGISTRATION_PERMISSION_CLASSES": ("oauth2_provider.dcr.AllowAllDCRPermission",),
+    "CIMD_METADATA_FETCHER": "backlog_site.accounts.oauth.PublicDocuments",
     "CIMD_ENABLED": env.flag("BACKLOG_OAUTH_CLIENT_DOCUMENTS", default=True),
     "OAUTH2_RESPONSE_TYPES_SUPPORTED": ["code"],
     "OAUTH2_GRANT_TYPES_SUPPORTED": ["authorization_code", "refresh_token"],

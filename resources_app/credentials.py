@@ -33,6 +33,8 @@ class Credential:
     user: User
     scope: Scope
     name: str
+    # The audience of an OAuth token must name /mcp for it to be used there (RFC 8707).
+    is_for_mcp: bool = True
 
     @property
     def key(self) -> tuple[Kind, int]:
@@ -84,6 +86,16 @@ def is_for_this_server(resource: str) -> bool:
     return resource.rstrip("/") in settings.OAUTH_RESOURCES
 
 
+def is_for_mcp(resource: str) -> bool:
+    return is_for_this_server(resource) and resource.rstrip("/").endswith("/mcp")
+
+
+def bearer_secret(header: str) -> str:
+    """Return the secret of an Authorization header, or the empty string when the header is of another kind."""
+    scheme, _, secret = header.strip().partition(" ")
+    return secret.strip() if scheme.lower() == "bearer" else ""
+
+
 def _of_token(token: ApiToken) -> Credential:
     return Credential("token", token.pk, token.user, cast(Scope, token.scope), token.name)
 
@@ -99,4 +111,5 @@ def _of_grant(grant: AccessToken) -> Credential | None:
     scope = widest(grant.scope.split())
     if scope is None or not any(map(is_for_this_server, grant.resource or ())):
         return None
-    return Credential("oauth", grant.pk, grant.user, scope, grant.application.name or grant.application.client_id)
+    name = grant.application.name or grant.application.client_id
+    return Credential("oauth", grant.pk, grant.user, scope, name, is_for_mcp=any(map(is_for_mcp, grant.resource)))

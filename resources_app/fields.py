@@ -13,9 +13,14 @@ from resources_app.vocabulary import Kind, Priority, Status
 MAX_TEXT = 2_000_000
 MAX_ENTRIES = 500
 MAX_LABELS = 50
+# Stands for the id of a task or an epic that the caller cannot see.
+HIDDEN = "hidden"
 
 _REF = re.compile(r"(TASK|EPIC)-([0-9]{4,15})", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_BREAKS = re.compile("[\t\n\x0b\x0c\r\x1c-\x1e\x85\u2028\u2029]+")
+# Control characters, and those that reorder the text around them: they show one thing and mean another.
+_INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 _SAFE_URL = re.compile(r"(?!javascript:|data:|vbscript:)[\w./#?-][^\x00-\x1f\x7f]*", re.IGNORECASE)
 
 
@@ -61,6 +66,12 @@ def clean_text(name: str, value: Any, max_length: int = MAX_TEXT) -> str:
     return value
 
 
+def clean_line(name: str, value: Any, max_length: int = MAX_TEXT) -> str:
+    """Return one line without control and bidirectional formatting characters; breaks and tabs become a blank."""
+    line = _INVISIBLE.sub("", _BREAKS.sub(" ", clean_text(name, value)))
+    return clean_text(name, line, max_length)
+
+
 def _markdown(name: str, value: Any) -> str:
     return "" if value is None else clean_text(name, value)
 
@@ -72,13 +83,17 @@ def _body(name: str, value: Any) -> str:
 
 
 def _title(name: str, value: Any) -> str:
-    title = clean_text(name, "" if value is None else value, 200).strip()
-    if len(title.splitlines()) != 1:
+    title = clean_line(name, "" if value is None else value, 200).strip()
+    if not title:
         raise ValidationFailed(f"{name} must be one line of 1 to 200 characters.", field=name, value=value)
     return title
 
 
 def _optional_line(limit: int) -> Callable[[str, Any], str]:
+    return lambda name, value: "" if value is None else clean_line(name, value, limit).strip()
+
+
+def _optional_text(limit: int) -> Callable[[str, Any], str]:
     return lambda name, value: "" if value is None else clean_text(name, value, limit).strip()
 
 
@@ -105,8 +120,11 @@ def _username(name: str, value: Any) -> str | None:
 
 
 def _strings(limit: int, most: int, *, unique: bool = False) -> Callable[[str, Any], list[str]]:
+    """Clean a list of texts, or with `unique` a set of words of one line each."""
+    clean_entry = clean_line if unique else clean_text
+
     def clean(name: str, value: Any) -> list[str]:
-        entries = [clean_text(name, entry, limit) for entry in _list(name, value, most)]
+        entries = [clean_entry(name, entry, limit) for entry in _list(name, value, most)]
         if not all(entry.strip() for entry in entries):
             raise ValidationFailed(f"{name} must not contain an empty entry.", field=name, value=value)
         return list(dict.fromkeys(entry.strip() for entry in entries)) if unique else entries
@@ -139,13 +157,13 @@ def _reference(name: str, entry: Any) -> dict[str, str]:
             field=name,
             value=url,
         )
-    return {"url": url, "title": clean_text(f"{name}.title", entry.get("title") or "", 500)}
+    return {"url": url, "title": clean_line(f"{name}.title", entry.get("title") or "", 500)}
 
 
 def _refs(prefix: str) -> Callable[[str, Any], list[str]]:
     def clean(name: str, value: Any) -> list[str]:
         refs = [_ref(prefix)(name, ref) for ref in _list(name, value, MAX_ENTRIES)]
-        return list(dict.fromkeys(ref for ref in refs if ref))
+        return [ref for place, ref in enumerate(refs) if ref and (ref == HIDDEN or ref not in refs[:place])]
 
     return clean
 
@@ -154,7 +172,7 @@ def _ref(prefix: str) -> Callable[[str, Any], str | None]:
     def clean(name: str, value: Any) -> str | None:
         if value in (None, ""):
             return None
-        if parse_ref(value, prefix) is None:
+        if value != HIDDEN and parse_ref(value, prefix) is None:
             raise ValidationFailed(f"{name} must be an id like {prefix}-0001.", field=name, value=value)
         return str(value)
 
@@ -212,7 +230,7 @@ FIELDS: dict[str, dict[str, Field]] = {
         for field in (
             Field("content", "text", _MARKDOWN, _markdown, "The text of the file", "", max_length=MAX_TEXT),
             Field("title", "text", _PLAIN, _optional_line(200), "A title", "", max_length=200),
-            Field("description", "text", _PLAIN, _optional_line(2000), "What the file is for", "", max_length=2000),
+            Field("description", "text", _PLAIN, _optional_text(2000), "What the file is for", "", max_length=2000),
             Field("tags", "array", _JSON, _strings(50, MAX_LABELS, unique=True), "Words to filter by", []),
             Field("groups", "array", _JSON, _strings(150, 20, unique=True), "Groups it is limited to", []),
         )

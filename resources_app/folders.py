@@ -2,7 +2,7 @@
 
 from resources_app import uris
 from resources_app.access import Person
-from resources_app.errors import BacklogError, InvalidUri, ValidationFailed
+from resources_app.errors import BacklogError, InvalidUri, PermissionDenied, ValidationFailed
 from resources_app.models import Folder, Resource
 from resources_app.targets import AREAS
 
@@ -37,13 +37,23 @@ def is_folder(user: Person, path: str) -> bool:
     return Folder.objects.visible_to(user).filter(path=path).exists()
 
 
-def refuse_clash(path: str, besides: int = 0) -> None:
+def refuse_clash(user: Person, path: str, besides: int = 0) -> None:
     """No file where a folder is, and no folder where a file is. Archived files are in nobody's way."""
     others = Resource.objects.live().exclude(pk=besides)
-    if others.below(path).exists():
+    seen = others.visible_to(user)
+    if seen.below(path).exists():
         raise ValidationFailed(f"{path} is a folder.", field="path", value=path)
-    if file := others.filter(path__in=ancestor_paths(path)).first():
+    if file := seen.filter(path__in=ancestor_paths(path)).first():
         raise ValidationFailed(f"{file.path} is a file, so nothing can lie below it.", field="path", value=path)
+    if others.below(path).exists() or others.filter(path__in=ancestor_paths(path)).exists():
+        raise reserved(path)
+
+
+def reserved(path: str) -> BacklogError:
+    """For a path in use by something the caller cannot see: it says neither what is there nor whether anything is."""
+    return PermissionDenied(
+        f"You cannot store a file at {path}.", suggestion="Choose another path.", field="path", value=path
+    )
 
 
 def claim(folder_path: str) -> list[Folder]:

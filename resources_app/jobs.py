@@ -23,6 +23,7 @@ from kombu.exceptions import OperationalError as BrokerAway
 from resources_app import clock
 from resources_app.errors import InvalidOperation, NotFound
 from resources_app.models import Job
+from resources_app.scrubbing import scrub_text
 
 LEASE = timedelta(seconds=60)
 MAX_ATTEMPTS = 5
@@ -222,20 +223,13 @@ def lag() -> float:
     return max(0.0, (now - overdue.run_at).total_seconds()) if overdue else 0.0
 
 
-_SECRETS = re.compile(
-    r"""(?P<kept>://[^/\s:@]*: | \b(?:bearer|basic)\s+
-        | \b(?:password|passwd|secret|token|api[-_]?key|authorization|sid|p80|product[-_]?key)
-          ["']?\s*[=:]\s*["']?(?:(?:bearer|basic)\s+)?)
-        [^\s@,;&"']+ | \bbl_[\w-]{20,}""",
-    re.IGNORECASE | re.VERBOSE,
-)
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def describe(error: Exception) -> str:
     """One line for people: no secrets, and nothing that a database refuses."""
     text = _UNSTORABLE.sub("�", f"{type(error).__name__}: {error}")
-    return _SECRETS.sub(lambda match: f"{match['kept'] or ''}***", text)[:MAX_ERROR]
+    return scrub_text(text)[:MAX_ERROR]
 
 
 class _Silence:

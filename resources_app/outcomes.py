@@ -1,12 +1,11 @@
 """What a write answers: the new ETag and a diff; what a conflict shows: the diff from the caller's version to now."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from resources_app import history
-from resources_app.documents import document_of
 from resources_app.errors import NotFound
 from resources_app.etags import make_etag
 from resources_app.fields import FIELDS, Field
@@ -26,12 +25,13 @@ def outcome_of(
     target: Target,
     uri: str,
     before: Document,
+    after: Document,
     splices: Mapping[str, list[Splice]],
     *,
     asked: Collection[str],
 ) -> dict[str, Any]:
-    """`asked` are the fields the caller changed; what a file's frontmatter says of it follows its text."""
-    after = document_of(thing)
+    """`before` and `after` are as the caller sees them. `asked` are the fields the caller changed; what a file's
+    frontmatter says of it follows its text."""
     warnings = warnings_about("\n".join(_added_texts(thing, before, after, splices)))
     version = thing.field_versions.get(target.etag_field, 1) if target.field else thing.version
     return {
@@ -63,12 +63,19 @@ def _added_texts(
             yield from (inserted for _, _, inserted in splices.get(name) or splices_between(old, new))
 
 
-def describe_change(thing: Versioned, target: Target, since_version: int, now: Document) -> Any:
+def describe_change(
+    thing: Versioned,
+    target: Target,
+    since_version: int,
+    now: Document,
+    as_seen: Callable[[list[Document]], list[Document]],
+) -> Any:
     """For a conflict. None when the history of that version is gone."""
     try:
         then = history.document_at(thing.KIND, thing.pk, since_version)
     except NotFound:
         return None
+    then, now = as_seen([then, now])
     return _diff(thing, target, then, now, {})
 
 

@@ -4,16 +4,18 @@ import base64
 import binascii
 import datetime
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db.models import Count, F, QuerySet
 
 from resources_app import tallies
-from resources_app.access import Person, may_read, sight_of
-from resources_app.conditions import FILTERS, Condition, filter_rows, parse_filter
+from resources_app.access import Person, is_admin, may_read, sight_of
+from resources_app.conditions import FILTERS, MAX_VALUES, Condition, filter_rows, parse_filter
 from resources_app.errors import ValidationFailed
+from resources_app.fields import HIDDEN, parse_ref
+from resources_app.hidden_refs import NO_EPIC, Mask, visible_refs
 from resources_app.models import Epic, Task
 from resources_app.models.backlog import Item
 from resources_app.named_values import resolved
@@ -24,6 +26,7 @@ from resources_app.weights import complete, first_within, lightened
 MAX_LIMIT = 200
 DEFAULT_LIMIT = 50
 MAX_OFFSET = 1_000_000
+_EPIC_NAMES = ("epic_id", "parent_id")
 
 # sort name → column; each has an index that ends with the number, so that a page is read without sorting.
 SORTS = {
@@ -119,8 +122,32 @@ def fetch_page(rows: Rows, query: CollectionQuery) -> Page:
     return _as_page(list(_paged(rows, query)), query, select(rows, query).count())
 
 
+def as_seen_by(user: Person, query: CollectionQuery) -> CollectionQuery:
+    """Answer for an epic that is hidden from the user as for one that does not exist."""
+    if is_admin(user) or not any(one.name in _EPIC_NAMES for one in query.conditions):
+        return query
+    named = {value for one in query.conditions if one.name in _EPIC_NAMES for value in one.values}
+    seen = visible_refs(user, named) | {value for value in named if parse_ref(value, Epic.PREFIX) is None}
+    hidden = _hidden_epics(user) if HIDDEN in named else ()
+    return replace(query, conditions=tuple(_seen(one, seen, hidden) for one in query.conditions))
+
+
+def _seen(condition: Condition, seen: Collection[str], hidden: Sequence[str]) -> Condition:
+    if condition.name not in _EPIC_NAMES:
+        return condition
+    values = [value if value in seen else NO_EPIC for value in condition.values if value != HIDDEN]
+    return replace(condition, values=tuple(values + list(hidden if HIDDEN in condition.values else ())))
+
+
+def _hidden_epics(user: Person) -> list[str]:
+    """Return what `epic_id=hidden` stands for, the section of tasks whose epic the user cannot see."""
+    unseen = Epic.objects.filter(restricted=True).exclude(pk__in=Epic.objects.visible_to(user).values("pk"))
+    return [Epic.make_ref(number) for number in unseen.values_list("pk", flat=True)[: MAX_VALUES - 1]] or [NO_EPIC]
+
+
 def fetch_live(model: Model, user: Person, query: CollectionQuery) -> Page:
     """Of all live ones that somebody may see. How many those are is known without counting, most of the time."""
+    query = as_seen_by(user, query)
 
     def rows() -> Rows:
         return model.objects.live().visible_to(user)
@@ -153,7 +180,7 @@ def _is_tallied(query: CollectionQuery) -> bool:
     return query.ready is None and not query.search and all(one.name in tallies.NAMES for one in query.conditions)
 
 
-def count_groups(rows: Rows, query: CollectionQuery) -> dict[str, int]:
+def count_groups(rows: Rows, query: CollectionQuery, user: Person) -> dict[str, int]:
     """`aggregate=count`, by a field or in all; every status and priority is named, also with zero."""
     if not query.group_by:
         return {"count": select(rows, query).count()}
@@ -161,14 +188,24 @@ def count_groups(rows: Rows, query: CollectionQuery) -> dict[str, int]:
     if query.group_by in tallies.NAMES:
         return _named(query.group_by, counted)
     if query.group_by == "epic_id":
-        return {Epic.make_ref(number) if number else "": count for number, count in counted.items()}
+        return _by_epic(user, counted)
     return {name or "": count for name, count in counted.items() if name or query.group_by != "label"}
+
+
+def _by_epic(user: Person, counted: dict[int | None, int]) -> dict[str, int]:
+    """Tasks of every epic that is hidden from the user are one group."""
+    refs = [Epic.make_ref(number) if number else "" for number in counted]
+    groups: dict[str, int] = {}
+    for ref, count in zip(Mask(user).value(refs), counted.values(), strict=True):
+        groups[ref] = groups.get(ref, 0) + count
+    return groups
 
 
 def count_live(model: Model, user: Person, query: CollectionQuery) -> dict[str, int]:
     """The same of all live ones that somebody may see; without counting rows where it is known."""
+    query = as_seen_by(user, query)
     if not _is_tallied(query) or query.group_by not in {"", *tallies.NAMES}:
-        return count_groups(model.objects.live().visible_to(user), query)
+        return count_groups(model.objects.live().visible_to(user), query, user)
     if not query.group_by:
         return {"count": tallies.count(model, user, query.conditions)}
     return _named(query.group_by, tallies.count_by(query.group_by, model, user, query.conditions))

@@ -166,7 +166,7 @@ def _occupied(path: str, row: Resource | None) -> str:
     if row and not row.archived_at:
         return "" if row.root else "a stored resource has this path"
     try:
-        folders.refuse_clash(path)
+        folders.refuse_clash(system_actor("scan").user, path)
     except ValidationFailed as error:
         return error.message
     return ""

@@ -1,9 +1,12 @@
 """The JSON shapes of everything, as plain dictionaries: REST, MCP and the viewer all show these."""
 
+from collections.abc import Iterable
 from typing import Any
 
+from resources_app.access import Person
 from resources_app.documents import document_of, uri_of
 from resources_app.etags import make_etag
+from resources_app.hidden_refs import Mask
 from resources_app.history import Document
 from resources_app.intelligencebank.sync.advice import ADVICE
 from resources_app.models import Change, Comment, Epic, Folder, IBSyncRun, Job, Resource, Task
@@ -14,7 +17,17 @@ from resources_app.sequencing import position_of
 _INTERNAL = ("extra", "path")
 
 
-def item_json(item: Task | Epic) -> dict[str, Any]:
+def item_json(item: Task | Epic, user: Person) -> dict[str, Any]:
+    return items_json([item], user)[0]
+
+
+def items_json(items: Iterable[Task | Epic], user: Person) -> list[dict[str, Any]]:
+    """A page of items as the user sees them: ids of what is hidden from them are masked, by one query for all."""
+    return Mask(user).all_shown(whole_item_json(item) for item in items)
+
+
+def whole_item_json(item: Task | Epic) -> dict[str, Any]:
+    """The item with every id it names. Mask it before somebody else than their author sees it."""
     return item_json_at(item, document_of(item), item.version)
 
 
@@ -33,8 +46,9 @@ def item_json_at(item: Task | Epic, document: Document, version: int) -> dict[st
 
 
 def created_json(item: Task | Epic) -> dict[str, Any]:
+    """What a caller just wrote names nothing that is hidden from them."""
     warnings = warnings_about(item.description)
-    return item_json(item) | ({"warnings": warnings} if warnings else {})
+    return whole_item_json(item) | ({"warnings": warnings} if warnings else {})
 
 
 def item_line(item: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from resources_app.contents import (
 )
 from resources_app.documents import clean_changes, columns_for, uri_of
 from resources_app.edits import Edit
-from resources_app.errors import PermissionDenied, ValidationFailed
+from resources_app.errors import BacklogError, PermissionDenied, ValidationFailed
 from resources_app.files import mount_of
 from resources_app.history import Document
 from resources_app.models import Folder, Resource
@@ -49,7 +49,7 @@ def create_resource(
         session = WriteSession(actor)
         chain = folders.claim_for(path)
         old = _at_path(actor, path)
-        folders.refuse_clash(path)
+        folders.refuse_clash(actor.user, path)
         if old is None:
             return insert(session, path, chain, found, facts)
         renew(session, old, found, {"groups": []} | facts, action="create")
@@ -87,9 +87,9 @@ def move(actor: Actor, path: str, new_path: str, etag: Etag = None) -> Resource:
         if path == new_path:
             return resource
         folders.claim_for(new_path)
-        if Resource.objects.filter(path=new_path).exists():
-            raise _taken(new_path)
-        folders.refuse_clash(new_path, besides=resource.pk)
+        if other := Resource.objects.filter(path=new_path).first():
+            raise _taken(actor, other)
+        folders.refuse_clash(actor.user, new_path, besides=resource.pk)
         _set_columns(resource, _named_columns(resource, new_path))
         edit = Edit({"type": "move", "from": path, "to": new_path}, internal={"path": new_path})
         session.save(resource, edit, uri=uris.build_path(new_path), action="move")
@@ -153,9 +153,13 @@ def _at_path(actor: Actor, path: str) -> Resource | None:
     old = Resource.objects.select_for_update(no_key=True).filter(path=path).first()
     if old is None:
         return None
-    if not old.archived_at or not Resource.objects.visible_to(actor.user).filter(pk=old.pk).exists():
-        raise _taken(path)
+    if not old.archived_at or not _sees(actor, old):
+        raise _taken(actor, old)
     return old
+
+
+def _sees(actor: Actor, resource: Resource) -> bool:
+    return Resource.objects.visible_to(actor.user).filter(pk=resource.pk).exists()
 
 
 def _lock(session: WriteSession, path: str, etag: Etag) -> Resource:
@@ -197,7 +201,10 @@ def _refuse_mounted(path: str) -> None:
         )
 
 
-def _taken(path: str) -> ValidationFailed:
+def _taken(actor: Actor, by: Resource) -> BacklogError:
+    path = by.path
+    if not _sees(actor, by):
+        return folders.reserved(path)
     return ValidationFailed(
         f"There is something at {path} already.",
         suggestion="Choose another path, or write to what is there. Creating it again continues an archived resource.",

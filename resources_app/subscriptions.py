@@ -14,6 +14,7 @@ from resources_app.conditions import ME, Condition, as_day
 from resources_app.errors import InvalidOperation, InvalidUri, NotFound
 from resources_app.etags import make_etag
 from resources_app.fields import field_of, parse_ref
+from resources_app.hidden_refs import without_refs
 from resources_app.history import Document
 from resources_app.intelligencebank.addresses import ROOT
 from resources_app.models import Change, Comment, Epic, Task
@@ -113,7 +114,8 @@ def describe(change: Change, uri: str) -> dict[str, Any]:
         "etag": _etag(change, _parsed(uri)),
         "author": change.author.username if change.author else None,
         "timestamp": change.created_at.isoformat(),
-        "change": change_json(change),
+        # Many users get the same notice: what it names, each reads for themselves.
+        "change": without_refs(change_json(change)),
     }
 
 

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -66,7 +67,10 @@ def _undo(actor: Actor, changes: Any, operation: dict[str, Any]) -> dict[str, An
             refuse_words_of_others(actor, thing)
         _refuse_moved_on(things, by_thing)
         for key, thing in things.items():
-            session.save(thing, _reverse(thing, by_thing[key], operation), uri=uri_of(thing), action="undo")
+            edit = _reverse(thing, by_thing[key], operation)
+            # An id that is hidden from who undoes stays where it is, and is named to nobody.
+            seen = replace(edit, changed=session.mask.shown(edit.changed))
+            session.save(thing, seen, uri=uri_of(thing), action="undo")
     return {"batch": str(undo_id), "undone": len(visible), "things": [uri_of(thing) for thing in things.values()]}
 
 
@@ -111,7 +115,7 @@ def _refuse_lost_file(resource: Resource, run: Sequence[Change], before: Documen
     if {"content", "sha256"} & set(_touched(run)):
         refuse_lost_bytes(before, run[0].version - 1)
     if Resource.objects.filter(path=before["path"]).exclude(pk=resource.pk).exists():
-        raise Conflict(f"There is another file at {before['path']} now.", path=before["path"])
+        raise Conflict(f"Nothing can be moved back to {before['path']} now.", path=before["path"])
 
 
 def _touched(run: Sequence[Change]) -> list[str]:

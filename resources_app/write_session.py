@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -15,11 +16,13 @@ from resources_app.documents import MODELS, clean_changes, columns_for, document
 from resources_app.edits import Edit, make_edit
 from resources_app.errors import Conflict, InvalidOperation, NotFound, PermissionDenied
 from resources_app.etags import make_etag, normalise, version_in
+from resources_app.hidden_refs import Mask
 from resources_app.history import Document
 from resources_app.models import Comment, Resource
 from resources_app.models.base import Versioned
 from resources_app.outcomes import describe_change, outcome_of
 from resources_app.preconditions import Preconditions, preconditions
+from resources_app.restricting import refuse_restricting
 from resources_app.targets import Target, fetch, only_read
 from resources_app.vocabulary import Kind
 
@@ -35,6 +38,7 @@ class WriteSession:
                 "You may read but not write.", suggestion="Ask an admin for the contributor role or a write token."
             )
         self.actor = actor
+        self.mask = Mask(actor.user)
         self.batch = batch
         self.dry_run, self.atomic = dry_run, atomic
         self._things: dict[tuple[str, Any], Versioned] = {}
@@ -69,17 +73,23 @@ class WriteSession:
         thing = self.lock(target)
         refuse_read_only(thing)
         refuse_words_of_others(self.actor, thing)
-        document = document_of(thing)
         self.check_etag(thing, target, etag)
-        edit = make_edit(thing, target, document, operation)
-        before = self.save(thing, edit, uri=address_of(thing, target), action="update")
-        answer = outcome_of(thing, target, uri, before, edit.splices_to(document_of(thing)), asked=set(edit.changed))
+        edit = self._edit(thing, target, operation)
+        before = self.mask.shown(self.save(thing, edit, uri=address_of(thing, target), action="update"))
+        after = self.mask.shown(document_of(thing))
+        answer = outcome_of(thing, target, uri, before, after, edit.splices_to(after), asked=set(edit.changed))
         return answer | {"etag": self._stored_etag(thing, target)} if self.dry_run else answer
+
+    def _edit(self, thing: Versioned, target: Target, operation: Any) -> Edit:
+        """The caller edits what they see: an id that is hidden from them can be kept or removed, not guessed."""
+        edit = make_edit(thing, target, self.mask.shown(document_of(thing)), operation)
+        is_restored = edit.operation["type"] == "restore"
+        return replace(edit, changed=self.mask.shown(edit.changed)) if is_restored else edit
 
     def save(self, thing: Versioned, edit: Edit, *, uri: str, action: str) -> Document:
         """Writes what the edit changed, and nothing when it changed nothing. Returns the document as it was before."""
         before = document_of(thing)
-        cleaned = clean_changes(thing.KIND, edit.changed) | edit.internal
+        cleaned = self.mask.restored(before, clean_changes(thing.KIND, edit.changed)) | edit.internal
         text = cleaned.get("content")
         if isinstance(thing, Resource) and isinstance(text, str):
             cleaned |= facts_following(thing.path, before, cleaned)
@@ -87,6 +97,8 @@ class WriteSession:
         changed = {name: value for name, value in cleaned.items() if before.get(name) != value}
         if not changed:
             return before
+        if "groups" in changed:
+            refuse_restricting(self.actor, thing)
         delta = history.make_delta(before, after, edit.splices_to(after), thing.KIND)
         columns = columns_for(self.actor, changed)
         if isinstance(thing, Resource) and isinstance(text, str):
@@ -140,7 +152,7 @@ class WriteSession:
             )
         versions = [version_in(tag, thing.ref, target.etag_field) for tag in conditions.tags]
         known = max((version for version in versions if version), default=None)
-        diff = describe_change(thing, target, known, document_of(thing)) if known else None
+        diff = describe_change(thing, target, known, document_of(thing), self.mask.all_shown) if known else None
         if not self.dry_run and not self.atomic:
             raise _conflict(current_etag(thing, target), thing.version, diff)
         stored = self._stored_etag(thing, target)

@@ -155,7 +155,7 @@ def _set_archived(actor: Actor, uri: str, at: datetime | None, etag: Etag) -> Ve
         refuse_mirrored(thing)
         refuse_words_of_others(actor, thing)
         if isinstance(thing, Resource) and at is None:
-            folders.refuse_clash(thing.path)
+            folders.refuse_clash(actor.user, thing.path)
         action = "archive" if at else "unarchive"
         edit = Edit({"type": action}, internal={"archived_at": at.isoformat() if at else None})
         session.save(thing, edit, uri=uri_of(thing), action=action)

@@ -13,11 +13,12 @@ from resources_app.bundles import BYTES_PER_TOKEN, NOTE, address_of, fitting, ro
 from resources_app.documents import uri_of
 from resources_app.errors import BacklogError, InvalidUri, NotFound, ValidationFailed
 from resources_app.fields import parse_ref
+from resources_app.hidden_refs import Mask
 from resources_app.intelligencebank import browsing
 from resources_app.intelligencebank.addresses import parent_uri
 from resources_app.models import Change, Comment, Epic, IBFolder, IBResource, Resource, Task
 from resources_app.models.backlog import Item
-from resources_app.serializers import change_json, comment_json, item_json, item_line, resource_json
+from resources_app.serializers import change_json, comment_json, item_line, resource_json, whole_item_json
 from resources_app.targets import target_of, visible_thing
 from resources_app.uris import build, parse
 from search_app.search import MAX_QUERY, search_unified
@@ -68,7 +69,7 @@ def build_context(
     _check(id, query, depth)
     room = room_for(max_tokens)
     focus, related = _focus(user, id, query)
-    parts = _unique([_part("focus", focus), *_around(user, focus, depth), *related])
+    parts = _as_seen(user, _unique([_part("focus", focus), *_around(user, focus, depth), *related]))
     frame = _frame(focus, query, max_tokens)
     _choose(parts, room - weight(frame) - max(REMARK, min(LEDGER, int(room * LEDGER_SHARE))))
     return _answer(frame, parts, room)
@@ -237,10 +238,19 @@ def _part(role: str, thing: Thing | Mirrored | Comment) -> Part:
         facts = resource_json(thing)
         summary = {"path": thing.path, "title": thing.title, "excerpt": _excerpt(text, EXCERPT)}
         return Part(role, uri_of(thing), [facts | {"content": text}, summary, f"{thing.path} {thing.title}".strip()])
-    shown = item_json(thing)
+    shown = whole_item_json(thing)
     summary = item_line(shown) | {"excerpt": _excerpt(thing.description, EXCERPT)}
     full = {name: value for name, value in shown.items() if value not in (None, [], "")}
     return Part(role, uri_of(thing), [full, summary, f"{thing.ref} [{shown['status']}] {thing.title}"])
+
+
+def _as_seen(user: Person, parts: list[Part]) -> list[Part]:
+    """Mask the ids that are hidden from the user in every form of every part, by one query."""
+    forms = [form for part in parts for form in part.forms if isinstance(form, dict)]
+    shown = iter(Mask(user).all_shown(forms))
+    for part in parts:
+        part.forms = [next(shown) if isinstance(form, dict) else form for form in part.forms]
+    return parts
 
 
 def _excerpt(text: str, length: int) -> str:

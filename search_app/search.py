@@ -15,6 +15,7 @@ from resources_app.access import Person, may_read, sight_of
 from resources_app.bundles import FRAME, NOTE, fitting, room_for, weight
 from resources_app.documents import uri_of
 from resources_app.errors import ValidationFailed
+from resources_app.hidden_refs import Mask
 from resources_app.prepared import run_for
 from resources_app.vocabulary import Status
 from resources_app.weights import MAX_ANSWER
@@ -142,9 +143,10 @@ class _Rendering:
             numbers = [number for _, (of_kind, number) in shown if of_kind == kind]
             things |= {(kind, thing.pk): thing for thing in self._visible(kind, numbers)}
             comments |= {(kind, number): said.bodies for number, said in comments_on(kind, numbers).items()}
-        for number, place in shown:
-            if place in things:
-                yield self._result(number, things.pop(place), comments.pop(place, ()))
+        found = [(number, place) for number, place in shown if place in things]
+        yield from Mask(self.user).all_shown(
+            self._result(number, things.pop(place), comments.pop(place, ())) for number, place in found
+        )
 
     def _visible(self, kind: str, numbers: list[int]) -> list[Any]:
         rows = SOURCES[kind].model.objects

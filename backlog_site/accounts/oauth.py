@@ -1,16 +1,22 @@
 """What we ask of OAuth beyond django-oauth-toolkit: tokens bound to this server, safe redirects, a real grace period."""
 
+import hashlib
 import secrets
+import uuid
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.utils import timezone
+from oauth2_provider import cimd
+from oauth2_provider.models import RefreshToken
 from oauth2_provider.oauth2_validators import OAuth2Validator
-from oauthlib.oauth2.rfc6749.errors import CustomOAuth2Error
+from oauthlib.oauth2.rfc6749.errors import CustomOAuth2Error, InvalidGrantError
 
 from resources_app.credentials import ACCESS_TOKEN_PREFIX, is_for_this_server
+from resources_app.public_addresses import is_public
 
 REFRESH_TOKEN_PREFIX = "br_"  # noqa: S105
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
@@ -39,10 +45,44 @@ def wrong_target(resource: str, state: str | None = None) -> CustomOAuth2Error:
     )
 
 
+# The package has no setting for this, and takes multicast and site-local addresses for public ones.
+cimd._ip_is_public = is_public
+
+
+class PublicDocuments(cimd.SafeMetadataFetcher):  # type: ignore[misc]  # the package has no types
+    """Fetch client documents from public addresses alone. Named in the settings, so that this module is loaded."""
+
+
+def family_of(code: str, client: Any) -> uuid.UUID:
+    """Return the family of the tokens a code gives. A used code is deleted, so its tokens must be found without it."""
+    return uuid.UUID(bytes=hashlib.sha256(f"{client.pk} {code}".encode()).digest()[:16])
+
+
 class BoundTokens(OAuth2Validator):  # type: ignore[misc]  # the package has no types
     def validate_redirect_uri(self, client_id: str, redirect_uri: str, request: Any, *args: Any, **kwargs: Any) -> bool:
         allowed = super().validate_redirect_uri(client_id, redirect_uri, request, *args, **kwargs)
         return bool(allowed) and is_safe_redirect(redirect_uri)
+
+    def validate_code(self, client_id: str, code: str, client: Any, request: Any, *args: Any, **kwargs: Any) -> bool:
+        """A code that comes again was stolen, or its tokens were: they end (OAuth 2.1, section 4.1.3)."""
+        is_valid = bool(super().validate_code(client_id, code, client, request, *args, **kwargs))
+        if not is_valid:
+            RefreshToken.revoke_family(family_of(code, client))
+        return is_valid
+
+    def invalidate_authorization_code(self, client_id: str, code: str, request: Any, *args: Any, **kwargs: Any) -> None:
+        """Of two requests with one code at the same moment the second finds it gone, and ends what both were given."""
+        try:
+            super().invalidate_authorization_code(client_id, code, request, *args, **kwargs)
+        except InvalidGrantError:
+            RefreshToken.revoke_family(family_of(code, request.client))
+            raise
+
+    def _create_refresh_token(self, request: Any, secret: str, access_token: Any, previous: Any) -> Any:
+        """The package takes the family from the token before; the first one has none, and gets the family of its code."""
+        if previous is None and request.grant_type == "authorization_code":
+            previous = SimpleNamespace(token_family=family_of(request.code, request.client))
+        return super()._create_refresh_token(request, secret, access_token, previous)
 
     def _validate_resource_uris(self, request: Any, resources: list[str]) -> None:
         for resource in resources:

@@ -6,17 +6,14 @@ import time
 from backlog_site.mcp.context import Caller
 from backlog_site.mcp.threads import in_thread
 from resources_app import credentials
+from resources_app.credentials import bearer_secret
+
+__all__ = ["bearer_secret", "caller_with", "identify"]
 
 BELIEVED_SECONDS = 2
 MAX_BELIEVED = 10_000
 
 _believed: dict[bytes, tuple[float, Caller]] = {}
-
-
-def bearer_secret(header: str) -> str:
-    """The empty string when the header is of another kind."""
-    scheme, _, secret = header.partition(" ")
-    return secret.strip() if scheme.lower() == "bearer" else ""
 
 
 async def caller_with(secret: str) -> Caller | None:

@@ -14,7 +14,8 @@ from starlette.types import Receive, Scope, Send
 
 from resources_app.errors import BacklogError
 
-MAX_BODY = 4 * 1024 * 1024
+# The same bound as REST: BACKLOG_MAX_BODY_BYTES.
+MAX_BODY: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
 # A longer message is not parsed only to be named in the log.
 MAX_DESCRIBED = 64 * 1024
 MAX_NAME = 300

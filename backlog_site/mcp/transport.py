@@ -114,7 +114,7 @@ async def _authenticate(headers: Headers) -> Caller:
         caller = await caller_with(secret) if secret else None
     except DatabaseError as error:
         raise Unavailable("The database is busy or away.") from error
-    if caller is None:
+    if caller is None or not caller.credential.is_for_mcp:
         problem = Unauthenticated("A valid token is needed." if secret else "A token is needed.")
         challenge = bearer_challenge(headers.get("host", ""), "invalid_token" if secret else None)
         raise Refused(401, {"error": problem.as_json()}, [(b"www-authenticate", challenge.encode())])

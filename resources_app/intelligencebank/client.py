@@ -1,6 +1,7 @@
 """The API of IntelligenceBank: addresses, logins, lists, single rows, files. Knows nothing of our database."""
 
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from resources_app.intelligencebank.failures import AuthRequired, NothingCame, Refused, SessionExpired, Unreachable
+from resources_app.intelligencebank.mapping import clean_text
 from resources_app.intelligencebank.retrying import Patience, retry_after
 from resources_app.intelligencebank.transport import Answer, Transport
 
@@ -26,6 +28,11 @@ EXPIRED = frozenset(
 _OVERLOADED = re.compile(r"limit|too many|throttl|busy|try again", re.IGNORECASE)
 _CLIENT_ID = re.compile(r"[A-Za-z0-9]{2,64}")
 _ID = re.compile(r"[0-9a-f]{32}")
+# They travel in headers and addresses, which are ASCII.
+_SID = re.compile(r"[\w.~+/=-]{8,512}", re.ASCII)
+_TOKEN = re.compile(r"[\w.~-]{8,512}", re.ASCII)
+_UUID = re.compile(r"[\x21-\x7e]{1,64}")
+_MAX_COUNT = 2**53
 
 Row = dict[str, Any]
 
@@ -132,7 +139,7 @@ class IBClient:
     def start_browser_login(self) -> tuple[str, str]:
         """A token to poll with, and the address the person opens."""
         token = self._ask("POST", f"{self.platform_url}/v1/auth/app/token").get("content")
-        if not isinstance(token, str) or not re.fullmatch(r"[\w.~-]{8,512}", token):
+        if not isinstance(token, str) or not _TOKEN.fullmatch(token):
             raise Unreachable("IntelligenceBank gave no login token.")
         return token, self.sign_in_url(token)
 
@@ -156,16 +163,16 @@ class IBClient:
                 raise Unreachable("IntelligenceBank could not log in at the moment.")
             raise AuthRequired("IntelligenceBank refused the e-mail address or the password.")
         sid, client_id, uuid = (str(login.get(name) or "") for name in ("sid", "clientid", "useruuid"))
-        if not re.fullmatch(r"[\w.~+/=-]{8,512}", sid) or not _CLIENT_ID.fullmatch(client_id) or not uuid:
+        if not (_SID.fullmatch(sid) and _CLIENT_ID.fullmatch(client_id) and _UUID.fullmatch(uuid)):
             raise Unreachable("The login answer of IntelligenceBank is incomplete.")
         return Session(
             sid=sid,
             client_id=client_id,
             api_url=self._checked(login.get("apiV3url")),
-            user_uuid=uuid[:64],
+            user_uuid=uuid,
             expires_at=datetime.now(UTC) + timedelta(hours=_hours(login.get("logintimeoutperiod"))),
             is_main_admin=str(login.get("isResourceMainAdmin")).lower() in {"1", "true"},
-            person=f"{login.get('firstname') or ''} {login.get('lastname') or ''}".strip()[:200],
+            person=clean_text(f"{login.get('firstname') or ''} {login.get('lastname') or ''}", 200),
         )
 
     # Rows and files
@@ -256,8 +263,13 @@ def _page(body: Row, listing: Listing) -> Page:
     rows = response.get("rows") if isinstance(response, dict) else None
     count = response.get("count") if isinstance(response, dict) else None
     if isinstance(count, str) and count.isascii() and count.isdigit():
-        count = int(count)
-    if not isinstance(rows, list) or not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        count = int(count[:18])
+    if (
+        not isinstance(rows, list)
+        or not isinstance(count, int)
+        or isinstance(count, bool)
+        or not 0 <= count < _MAX_COUNT
+    ):
         raise Unreachable("The answer of IntelligenceBank has another shape than expected.")
     if not rows and count > listing.offset:
         raise NothingCame("IntelligenceBank announced rows and gave none.")
@@ -290,6 +302,7 @@ def _object(value: Any) -> Row:
 def _hours(given: Any) -> float:
     """The period is in hours, whatever some clients believe."""
     try:
-        return float(min(max(float(given), 0.01), MAX_LOGIN_HOURS))
-    except (TypeError, ValueError):
+        hours = float(given)
+    except (TypeError, ValueError, OverflowError):
         return DEFAULT_LOGIN_HOURS
+    return DEFAULT_LOGIN_HOURS if math.isnan(hours) else min(max(hours, 0.01), MAX_LOGIN_HOURS)

@@ -1,11 +1,11 @@
 """Which hosts are spoken to: https under the allow-list, never a private address. Local fakes are named one by one."""
 
-import ipaddress
 import re
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from resources_app.intelligencebank.failures import ForbiddenHost
+from resources_app.public_addresses import is_public
 
 VENDOR_DOMAIN = "intelligencebank.com"
 _HOST = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)+")
@@ -19,23 +19,33 @@ class HostPolicy:
     local_origins: frozenset[str] = frozenset()
 
     def check(self, url: str) -> str:
-        """The origin, when something may be sent there."""
-        parts = urlsplit(url)
-        origin = f"{parts.scheme}://{parts.netloc}"
-        if origin in self.local_origins:
-            return origin
-        host = parts.hostname or ""
-        if parts.scheme != "https" or "@" in parts.netloc or (parts.port or 443) != 443 or not self._names(host):
+        """Return the origin. Raises ForbiddenHost for an address outside the allow-list, or none at all."""
+        try:
+            parts = urlsplit(url)
+            is_allowed = url.isprintable() and self._allows(parts)
+        except ValueError:  # a port that is no number, a bracket that is not closed
+            is_allowed = False
+        if not is_allowed:
             raise ForbiddenHost("IntelligenceBank named an address outside the allow-list.")
-        return origin
+        return _origin(parts)
+
+    def _allows(self, parts: SplitResult) -> bool:
+        if _origin(parts) in self.local_origins:
+            return True
+        is_plain = parts.scheme == "https" and "@" not in parts.netloc and (parts.port or 443) == 443
+        return is_plain and self._names(parts.hostname or "")
 
     def allows_address(self, host: str, port: int, address: str) -> bool:
         """Asked again when connecting: a name may point anywhere."""
         if f"http://{host}:{port}" in self.local_origins:
             return True
-        return ipaddress.ip_address(address).is_global
+        return is_public(address)
 
     def _names(self, host: str) -> bool:
         if not _HOST.fullmatch(host):
             return False
         return host == VENDOR_DOMAIN or host.endswith(f".{VENDOR_DOMAIN}") or host in self.domains
+
+
+def _origin(parts: SplitResult) -> str:
+    return f"{parts.scheme}://{parts.netloc}"

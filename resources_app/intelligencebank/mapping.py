@@ -81,7 +81,7 @@ def folder_facts(row: Any) -> FolderFacts:
         ib_id=_identity(row),
         parent_ib_id="" if parent == NO_PARENT else parent,
         name=_name(row),
-        description=_text(row.get("description"), MAX_TEXT),
+        description=clean_text(row.get("description"), MAX_TEXT),
         thumbnail=unsigned(row.get("thumbnail")),
         folders_count=_number(row.get("folders_count")) or 0,
         resources_count=_number(row.get("resources_count")) or 0,
@@ -100,19 +100,19 @@ def resource_facts(row: Any) -> ResourceFacts:
         ib_id=_identity(row),
         folder_ib_id=folder,
         name=_name(row),
-        description=_text(row.get("description"), MAX_TEXT),
+        description=clean_text(row.get("description"), MAX_TEXT),
         tags=_tags(row.get("tags")),
-        kind=_text(row.get("fancyFileType"), 100),
+        kind=clean_text(row.get("fancyFileType"), 100),
         mime_type=_mime(file.get("type")),
-        file_name=_text(file.get("name"), 500),
+        file_name=clean_text(file.get("name"), 500),
         size=_number(file.get("size")),
-        file_hash=_text(file.get("hash") or row.get("fileHash"), 128),
+        file_hash=clean_text(file.get("hash") or row.get("fileHash"), 128),
         width=_number(row.get("imageWidth")),
         height=_number(row.get("imageHeight")),
         thumbnail=unsigned(row.get("thumbnail")),
         is_public=_flag(row.get("isPublic")),
-        creator=_text(row.get("creatorName"), 200),
-        updater=_text(row.get("lastUpdaterName"), 200),
+        creator=clean_text(row.get("creatorName"), 200),
+        updater=clean_text(row.get("lastUpdaterName"), 200),
         version_number=_number(row.get("versionNumber")) or 1,
         source_created_at=moment(row.get("createTime")),
         source_updated_at=moment(row.get("lastUpdateTime")),
@@ -151,9 +151,10 @@ def unsigned(url: Any) -> str:
         return ""
     try:
         parts = urlsplit(url)
-    except ValueError:
+        is_address = url.isprintable() and parts.port != 0
+    except ValueError:  # a port that is no number, a bracket that is not closed
         return ""
-    if parts.scheme not in {"https", "http"} or "@" in parts.netloc or "sid=" in parts.path.lower():
+    if not is_address or parts.scheme not in {"https", "http"} or "@" in parts.netloc or "sid=" in parts.path.lower():
         return ""
     return f"{parts.scheme}://{parts.netloc}{parts.path}"
 
@@ -182,21 +183,22 @@ def _is_id(value: Any) -> bool:
 def _name(row: dict[str, Any]) -> str:
     if not isinstance(row.get("name"), str):
         raise Malformed("it has no name")
-    return _text(row["name"], MAX_NAME) or "(no name)"
+    return clean_text(row["name"], MAX_NAME) or "(no name)"
 
 
-def _text(value: Any, most: int) -> str:
+def clean_text(value: Any, most: int) -> str:
+    """Return the text without what could hide or reorder it; empty for anything that is no text."""
     return _UNSAFE.sub("", value)[:most].strip() if isinstance(value, str) else ""
 
 
 def _tags(value: Any) -> tuple[str, ...]:
     given = value if isinstance(value, list) else value.split(",") if isinstance(value, str) else []
-    tags = (_text(tag, 200) for tag in given[:MAX_TAGS])
+    tags = (clean_text(tag, 200) for tag in given[:MAX_TAGS])
     return tuple(dict.fromkeys(tag for tag in tags if tag))
 
 
 def _mime(value: Any) -> str:
-    text = _text(value, 100).lower()
+    text = clean_text(value, 100).lower()
     return text if re.fullmatch(r"[\w.+-]+/[\w.+-]+", text) else ""
 
 

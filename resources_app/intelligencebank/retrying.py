@@ -53,7 +53,7 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
         return float(given[:9])
     try:
         at = parsedate_to_datetime(given)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
     return max(0.0, (at - (now or datetime.now(UTC))).total_seconds())

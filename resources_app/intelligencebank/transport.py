@@ -5,7 +5,7 @@ import ssl
 import time
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
@@ -69,7 +69,7 @@ class Transport:
         self.hosts.check(url)
         token = _deadline.set(time.monotonic() + (total or self.limits.total))
         try:
-            with self._client.stream(method, url, **options) as response:
+            with closing(self._client.send(self._request(method, url, options), stream=True)) as response:
                 if response.is_redirect:
                     raise Refused("IntelligenceBank answered with a redirect.", response.status_code)
                 yield response
@@ -77,6 +77,12 @@ class Transport:
             raise Unreachable(f"IntelligenceBank did not answer properly ({type(error).__name__}).") from None
         finally:
             _deadline.reset(token)
+
+    def _request(self, method: str, url: str, options: dict[str, Any]) -> httpx.Request:
+        try:
+            return self._client.build_request(method, url, **options)
+        except (httpx.InvalidURL, ValueError):  # an address or a header that HTTP cannot carry
+            raise Refused("IntelligenceBank named something that cannot be sent back.") from None
 
 
 def decoded(response: httpx.Response, most: int) -> Iterator[bytes]:

@@ -7,11 +7,11 @@ from typing import Any
 from resources_app.access import Person
 from resources_app.conditions import Condition
 from resources_app.errors import ValidationFailed
-from resources_app.fields import parse_ref
+from resources_app.fields import HIDDEN, parse_ref
 from resources_app.models import Epic, Task, TaskLabel
 from resources_app.pages.cards import Card, Line, cards_of, line_of, with_last_agent
 from resources_app.pages.people import Somebody, team
-from resources_app.queries import CollectionQuery, Pairs, count_groups, fetch_page, parse_query, select
+from resources_app.queries import CollectionQuery, Pairs, as_seen_by, count_groups, fetch_page, parse_query, select
 from resources_app.vocabulary import Priority, Status
 
 GROUPINGS = ("status", "priority", "epic_id", "assignee", "none")
@@ -54,11 +54,11 @@ def choices(user: Person) -> Choices:
 
 def sections(user: Person, pairs: Pairs, group_by: str, limit: int) -> list[Section]:
     """Every section with its count and its first page; statuses and priorities also when empty."""
-    query = _query(pairs, limit)
+    query = _query(user, pairs, limit)
     if group_by == "none":
         return [_page(user, query, "", "All tasks")]
     _refuse_unknown(group_by)
-    counts = count_groups(_visible(user), replace(query, aggregate=True, group_by=group_by))
+    counts = count_groups(_visible(user), replace(query, aggregate=True, group_by=group_by), user)
     names = _names(user, group_by, counts)
     ordered = sorted(counts, key=names.index) if group_by in {"status", "priority"} else sorted(counts, key=_last_empty)
     if group_by == "priority":
@@ -71,25 +71,25 @@ def sections(user: Person, pairs: Pairs, group_by: str, limit: int) -> list[Sect
 
 def more(user: Person, pairs: Pairs, group_by: str, key: str, cursor: str, limit: int) -> Section:
     """The next page of one section."""
-    query = replace(_query(pairs, limit), cursor=cursor)
+    query = replace(_query(user, pairs, limit), cursor=cursor)
     if group_by == "none":
         return _page(user, query, "", "All tasks")
     _refuse_unknown(group_by)
-    return _page(user, _within(query, group_by, key), key, key)
+    return _page(user, as_seen_by(user, _within(query, group_by, key)), key, key)
 
 
 def counts(user: Person, pairs: Pairs, group_by: str) -> dict[str, int]:
-    everything = replace(_query(pairs, 1), aggregate=True)
+    everything = replace(_query(user, pairs, 1), aggregate=True)
     if group_by == "none":
-        return {"": count_groups(_visible(user), everything)["count"]}
+        return {"": count_groups(_visible(user), everything, user)["count"]}
     _refuse_unknown(group_by)
-    return count_groups(_visible(user), replace(everything, group_by=group_by))
+    return count_groups(_visible(user), replace(everything, group_by=group_by), user)
 
 
 def cards(user: Person, pairs: Pairs, refs: Collection[str]) -> list[Card]:
     """Those of the tasks that the filters select: what changed elsewhere is fetched by name."""
     numbers = [number for ref in list(refs)[:MAX_REFS] if (number := parse_ref(ref, Task.PREFIX))]
-    rows = select(_visible(user).filter(pk__in=numbers), _query(pairs, 1))
+    rows = select(_visible(user).filter(pk__in=numbers), _query(user, pairs, 1))
     return cards_of(user, with_last_agent(rows.select_related("assignee")))
 
 
@@ -115,8 +115,8 @@ def _visible(user: Person) -> Any:
     return Task.objects.visible_to(user).live()
 
 
-def _query(pairs: Pairs, limit: int) -> CollectionQuery:
-    return replace(parse_query(Task, pairs), limit=limit)
+def _query(user: Person, pairs: Pairs, limit: int) -> CollectionQuery:
+    return replace(as_seen_by(user, parse_query(Task, pairs)), limit=limit)
 
 
 def _names(user: Person, group_by: str, found: dict[str, int]) -> Any:
@@ -129,7 +129,7 @@ def _names(user: Person, group_by: str, found: dict[str, int]) -> Any:
         return {"": "Nobody"} | {one.username: one.name for one in team()}
     numbers = [number for ref in found if (number := parse_ref(ref, Epic.PREFIX))]
     epics = Epic.objects.visible_to(user).filter(pk__in=numbers)
-    return {"": "No epic"} | {epic.ref: epic.title for epic in epics}
+    return {"": "No epic", HIDDEN: "Hidden epic"} | {epic.ref: epic.title for epic in epics}
 
 
 def _last_empty(key: str) -> tuple[bool, str]:
@@ -148,7 +148,7 @@ def _section(
 ) -> Section:
     if not total or not is_open:
         return Section(key, label, total, [])
-    return _page(user, _within(query, group_by, key), key, label)
+    return _page(user, as_seen_by(user, _within(query, group_by, key)), key, label)
 
 
 def _within(query: CollectionQuery, group_by: str, key: str) -> CollectionQuery:

@@ -1,7 +1,7 @@
 """A task or an epic with all that its page shows."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from resources_app import timeline
@@ -10,6 +10,7 @@ from resources_app.documents import document_of, uri_of
 from resources_app.errors import NotFound
 from resources_app.etags import make_etag, version_in
 from resources_app.fields import parse_ref, writable_names
+from resources_app.hidden_refs import NAMING_FIELDS, Mask
 from resources_app.history import document_at
 from resources_app.merging import merge_texts
 from resources_app.models import Comment, Epic, Task
@@ -67,7 +68,7 @@ def item_page(actor: Actor, ref: str) -> ItemPage:
     tasks = _tasks_of(actor.user, item) if isinstance(item, Epic) else []
     return ItemPage(
         uri=uri_of(item),
-        item=item_json(item),
+        item=item_json(item, actor.user),
         etags={name: _etag(item, name) for name in writable_names(item.KIND)},
         may_write=actor.may_write and not item.archived_at,
         epic=_epic_of(actor.user, item),
@@ -76,24 +77,24 @@ def item_page(actor: Actor, ref: str) -> ItemPage:
         tasks=tasks,
         progress=_progress(tasks) if isinstance(item, Epic) else None,
         comments=_comments(actor, item),
-        history=timeline.timeline(item, limit=HISTORY_PAGE),
+        history=_history(actor.user, item),
     )
 
 
 def history_page(actor: Actor, ref: str, before: int) -> timeline.Page:
-    return timeline.timeline(_item(actor, ref), before=before, limit=HISTORY_PAGE)
+    return _history(actor.user, _item(actor, ref), before=before)
 
 
 def known_by(actor: Actor, ref: str) -> tuple[Line, dict[str, Any], Line | None]:
     """For a card that appears over a link."""
     item = _item(actor, ref)
-    return line_of(item), item_json(item), _epic_of(actor.user, item)
+    return line_of(item), item_json(item, actor.user), _epic_of(actor.user, item)
 
 
 def clash(actor: Actor, ref: str, name: str, mine: Any, etag: str) -> Clash:
     """After a conflict: both versions, and for a text the merge from what both started with."""
     item = _item(actor, ref)
-    theirs, now = document_of(item)[name], _etag(item, name)
+    theirs, now = Mask(actor.user).shown(document_of(item))[name], _etag(item, name)
     writers = _writers(item, name, since=version_in(etag, item.ref, name) or item.version)
     if not isinstance(theirs, str) or "\n" not in f"{mine}{theirs}":
         return Clash(name, mine, theirs, now, writers=writers)
@@ -112,7 +113,7 @@ def epics(user: Person) -> list[tuple[Line, Progress, Any]]:
     counts: Counter[tuple[int, int]] = Counter()
     for epic_id, status in live.values_list("epic_id", "status"):
         counts[epic_id, status] += 1
-    return [(line_of(epic), _counted(counts, epic.pk), item_json(epic)) for epic in rows]
+    return [(line_of(epic), _counted(counts, epic.pk), item_json(epic, user)) for epic in rows]
 
 
 def _counted(counts: Counter[tuple[int, int]], epic: int) -> Progress:
@@ -154,6 +155,16 @@ def _progress(tasks: list[Card]) -> Progress:
     counts = Counter(task.status for task in tasks)
     started = counts["in_progress"] + counts["blocked"]
     return Progress(counts["done"], started, counts["open"] + started + counts["done"])
+
+
+def _history(user: Person, item: Task | Epic, before: int | None = None) -> timeline.Page:
+    """The timeline with the ids masked that are hidden from the user, by one query."""
+    page = timeline.timeline(item, before=before, limit=HISTORY_PAGE)
+    named = [diff for entry in page.entries for diff in entry.diffs if diff.field in NAMING_FIELDS]
+    values = Mask(user).value([[diff.before, diff.after] for diff in named])
+    shown = {id(diff): replace(diff, before=old, after=new) for diff, (old, new) in zip(named, values, strict=True)}
+    entries = [replace(one, diffs=tuple(shown.get(id(diff), diff) for diff in one.diffs)) for one in page.entries]
+    return replace(page, entries=entries)
 
 
 def _comments(actor: Actor, item: Task | Epic) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from typing import Any
 from resources_app import changes
 from resources_app.access import Person
 from resources_app.etags import make_etag
+from resources_app.hidden_refs import Mask
 from resources_app.models import Change, Epic, Task
 from resources_app.models.base import Versioned
 from resources_app.queries import (
@@ -13,6 +14,7 @@ from resources_app.queries import (
     Model,
     Page,
     Rows,
+    as_seen_by,
     count_groups,
     count_live,
     fetch_live,
@@ -22,7 +24,7 @@ from resources_app.queries import (
     whole_number,
 )
 from resources_app.readers.reading import Reading, ReadRequest, computed
-from resources_app.serializers import change_json, item_json, version_json
+from resources_app.serializers import change_json, items_json, version_json
 from resources_app.targets import Target, field_target, item_target, visible_thing
 
 
@@ -37,7 +39,7 @@ def read_epics(request: ReadRequest) -> Reading:
 def _read_all(request: ReadRequest, model: Model) -> Reading:
     user = request.actor.user
     query = query_of(user, model, request.uri.query)
-    contents = count_live(model, user, query) if query.aggregate else _page_json(fetch_live(model, user, query))
+    contents = count_live(model, user, query) if query.aggregate else _page_json(user, fetch_live(model, user, query))
     return computed(request, contents, subscribable=True)
 
 
@@ -58,20 +60,19 @@ def read_archive(request: ReadRequest) -> Reading:
 
 def query_items(user: Person, model: Model, rows: Rows, pairs: Any) -> dict[str, Any]:
     """A page of items, or the counts of an aggregate."""
-    query = query_of(user, model, pairs)
-    return dict(count_groups(rows, query)) if query.aggregate else _page_json(fetch_page(rows, query))
+    query = as_seen_by(user, query_of(user, model, pairs))
+    return dict(count_groups(rows, query, user)) if query.aggregate else _page_json(user, fetch_page(rows, query))
 
 
-def _page_json(page: Page) -> dict[str, Any]:
-    return {"results": [item_json(row) for row in page.rows], "total": page.total, "next_cursor": page.next_cursor}
+def _page_json(user: Person, page: Page) -> dict[str, Any]:
+    return {"results": items_json(page.rows, user), "total": page.total, "next_cursor": page.next_cursor}
 
 
 def read_changes(request: ReadRequest) -> Reading:
     limit = _limit(request)
     found, cursor = changes.feed(request.actor.user, request.parameter("since"), limit)
-    return computed(
-        request, {"results": [change_json(change) for change in found], "next_cursor": cursor}, subscribable=True
-    )
+    shown = Mask(request.actor.user).all_shown(change_json(change) for change in found)
+    return computed(request, {"results": shown, "next_cursor": cursor}, subscribable=True)
 
 
 def read_item_versions(request: ReadRequest) -> Reading:
@@ -85,21 +86,24 @@ def read_field_versions(request: ReadRequest) -> Reading:
 
 def _versions(request: ReadRequest, target: Target) -> Reading:
     cursor, limit = request.parameter("cursor"), request.parameter("limit", str(DEFAULT_LIMIT))
-    return computed(request, _history(request.visible_item(target), target, cursor, limit), subscribable=True)
+    user, item = request.actor.user, request.visible_item(target)
+    return computed(request, _history(user, item, target, cursor, limit), subscribable=True)
 
 
 def list_versions(user: Person, target: Target, cursor: str, limit: str) -> dict[str, Any]:
-    return _history(visible_thing(user, target), target, cursor, limit)
+    return _history(user, visible_thing(user, target), target, cursor, limit)
 
 
-def _history(thing: Versioned, target: Target, cursor: str, limit: str) -> dict[str, Any]:
+def _history(user: Person, thing: Versioned, target: Target, cursor: str, limit: str) -> dict[str, Any]:
     """Newest first; the cursor is the last version shown."""
     most = whole_number("limit", limit, 1, MAX_LIMIT)
     rows = Change.objects.filter(kind=thing.KIND, object_id=thing.pk).select_related("author").order_by("-version")
     if cursor:
         rows = rows.filter(version__lt=whole_number("cursor", cursor, 1, 10**9 - 1))
     found = _of_field(rows, target, most + 1) if target.field else list(rows[: most + 1])
-    shown = [version_json(change, make_etag(thing.ref, change.version, target.etag_field)) for change in found[:most]]
+    shown = Mask(user).all_shown(
+        version_json(change, make_etag(thing.ref, change.version, target.etag_field)) for change in found[:most]
+    )
     return {"results": shown, "next_cursor": str(shown[-1]["version"]) if len(found) > most else None}
 
 

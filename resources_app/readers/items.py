@@ -8,6 +8,7 @@ from resources_app.documents import document_of
 from resources_app.edits import allowed_operations
 from resources_app.etags import make_etag
 from resources_app.fields import FIELDS, Field
+from resources_app.hidden_refs import Mask
 from resources_app.history import Document
 from resources_app.markdown_files import item_frontmatter, item_markdown
 from resources_app.models import Change, Epic, Task
@@ -88,7 +89,8 @@ def _item(request: ReadRequest, target: Target) -> Task | Epic:
 
 def _document_as_read(request: ReadRequest, thing: Versioned) -> Document:
     version = request.uri.version
-    return document_of(thing) if version is None else history.document_at(thing.KIND, thing.pk, version)
+    document = document_of(thing) if version is None else history.document_at(thing.KIND, thing.pk, version)
+    return Mask(request.actor.user).shown(document)
 
 
 def _reading(request: ReadRequest, thing: Versioned, target: Target, contents: Any, version: int) -> Reading:

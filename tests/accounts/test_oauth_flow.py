@@ -249,3 +249,34 @@ def test_a_person_sees_and_ends_what_they_gave_and_nobody_elses(alice: User, bob
     assert reads(tokens["access_token"]) == 401
     assert refresh(client, tokens["refresh_token"]).json()["error"] == "invalid_grant"
     assert "End the access of Agent" not in browser.get("/connect/").content.decode()
+
+
+def test_a_code_that_comes_again_ends_the_tokens_it_gave(alice: User) -> None:
+    client = client_id()
+    code = agree(alice, question(client))["code"]
+    first = exchange(client, code).json()
+    second = refresh(client, first["refresh_token"]).json()
+    _, other = let_in(alice)
+    assert reads(second["access_token"]) == 200
+    replayed = exchange(client, code, code_verifier="w" * 64)
+    assert (replayed.status_code, replayed.json()["error"]) == (400, "invalid_grant")
+    assert reads(second["access_token"]) == 401
+    assert refresh(client, second["refresh_token"]).json()["error"] == "invalid_grant"
+    assert reads(other["access_token"]) == 200, "another grant of the same person goes on"
+
+
+def test_another_client_cannot_end_tokens_with_a_code_it_has_seen(alice: User) -> None:
+    client = client_id()
+    code = agree(alice, question(client))["code"]
+    tokens = exchange(client, code).json()
+    assert exchange(client_id(), code).json()["error"] == "invalid_grant"
+    assert reads(tokens["access_token"]) == 200
+
+
+def test_a_token_for_the_site_as_a_whole_is_for_rest_and_not_for_mcp(alice: User) -> None:
+    client = client_id()
+    code = agree(alice, question(client, resource=settings.PUBLIC_URL))["code"]
+    tokens = exchange(client, code, resource=settings.PUBLIC_URL).json()
+    credential = recognise(tokens["access_token"])
+    assert credential and not credential.is_for_mcp
+    assert reads(tokens["access_token"]) == 200

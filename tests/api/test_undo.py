@@ -126,7 +126,7 @@ def test_a_mirrored_file_is_not_undone_here(alice: User) -> None:
 def test_undoing_limits_nothing_to_a_group_one_is_not_in(alice: User, carol: User) -> None:
     task = make_task(groups=["admin"])
     batch = batch_of(ApiClient(carol), (task_uri(task, "groups"), {"type": "set", "value": []}))
-    assert ApiClient(alice).post(UNDO, {"batch": batch}).status_code == 400
+    assert ApiClient(alice).post(UNDO, {"batch": batch}).status_code == 403
     assert ApiClient(alice).get(f"/api/v1/tasks/{task.ref}/").status_code == 200
     assert ApiClient(carol).post(UNDO, {"batch": batch}).status_code == 200
     assert ApiClient(alice).get(f"/api/v1/tasks/{task.ref}/").status_code == 404

@@ -113,6 +113,15 @@ def test_a_token_is_limited_over_rest_and_mcp_and_all_processes(strict: Site) ->
         assert ask(strict, calm, 1)[0].status_code == 200
 
 
+def test_a_token_is_one_caller_however_its_header_is_written(strict: Site) -> None:
+    token = strict.elsewhere.token(name="alice", roles=["contributor"], label=uuid.uuid4().hex)
+    written = [f"Bearer {token}", f"bearer  {token}", f"BEARER   {token}", f"bEARER {token}"]
+    with strict.client(None) as http:
+        answers = [http.get(f"{strict.url}/api/v1/tasks/", headers={"Authorization": header}) for header in written]
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert [answer.headers["ratelimit-remaining"] for answer in answers] == ["19", "18", "17", "16"]
+
+
 def test_an_address_may_register_only_so_many_clients(strict: Site) -> None:
     form = {"client_name": "A", "redirect_uris": ["http://127.0.0.1/cb"], "token_endpoint_auth_method": "none"}
     url = f"{strict.url}/o/register/"

@@ -79,29 +79,30 @@ def test_a_token_works_whatever_the_case_of_its_scheme(site: Site, tokens: Token
 
 
 @pytest.mark.parametrize(
-    ("client", "resources", "status"),
+    ("client", "resources", "mcp", "rest"),
     [
-        ("ours", ["{mcp}"], 200),
-        ("slash", ["{mcp}/"], 200),
-        ("elsewhere", ["https://elsewhere.example/mcp"], 401),
-        ("any", [], 401),
-        ("below", ["{mcp}/x"], 401),
-        ("whole", ["{site}"], 200),
-        ("port", ["http://127.0.0.1:1/mcp"], 401),
-        ("beside", ["{mcp}.evil.example"], 401),
+        ("ours", ["{mcp}"], 200, 200),
+        ("slash", ["{mcp}/"], 200, 200),
+        ("elsewhere", ["https://elsewhere.example/mcp"], 401, 401),
+        ("any", [], 401, 401),
+        ("below", ["{mcp}/x"], 401, 401),
+        ("whole", ["{site}"], 401, 200),
+        ("both", ["{site}", "{mcp}"], 200, 200),
+        ("port", ["http://127.0.0.1:1/mcp"], 401, 401),
+        ("beside", ["{mcp}.evil.example"], 401, 401),
     ],
 )
 def test_an_oauth_token_opens_the_server_it_was_issued_for_alone(
-    site: Site, tokens: Tokens, client: str, resources: list[str], status: int
+    site: Site, tokens: Tokens, client: str, resources: list[str], mcp: int, rest: int
 ) -> None:
     named = [one.format(mcp=site.mcp, site=site.url) for one in resources]
     with site.client(site.elsewhere.granted(name="alice", client=client, resources=named)) as http:
-        assert modern(site, http, "tools/list").status_code == status
-        assert initialize(site, http).status_code == status
+        assert modern(site, http, "tools/list").status_code == mcp
+        assert initialize(site, http).status_code == mcp
         for path in ("/api/v1/tasks/", "/mcp/resource?uri=auth://status", "/api/schema/"):
-            assert http.get(f"{site.url}{path}").status_code == status
+            assert http.get(f"{site.url}{path}").status_code == rest
         with http.stream("GET", f"{site.url}/api/v1/events/", headers={"Accept": "text/event-stream"}) as events:
-            assert events.status_code == status
+            assert events.status_code == rest
 
 
 SAME, OTHER = "{netloc}", "evil.example"

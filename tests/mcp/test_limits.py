@@ -1,5 +1,6 @@
 """What is bounded, and what happens without Redis, on a site of its own."""
 
+import os
 import time
 from contextlib import ExitStack
 
@@ -120,3 +121,14 @@ def test_without_redis_the_newer_era_goes_on_and_sessions_say_so(small_site, tok
             small_site.elsewhere.write(uri=uri, operation=title("written without Redis"))
             assert events.next_update()["_meta"]["change"]["version"] == 2
             assert legacy_events.next_update()["_meta"]["change"]["version"] == 2
+
+
+def test_the_configured_bound_of_a_body_holds_for_rest_and_mcp() -> None:
+    with running_site(os.environ["REDIS_URL"], BACKLOG_MAX_BODY_BYTES="2048") as site:
+        token = site.elsewhere.token(name="alice", roles=["contributor"])
+        long = request("ping", {"_meta": {"note": "x" * 3000}})
+        with site.client(token) as http:
+            assert http.post(site.mcp, json=long).status_code == 413
+            assert modern(site, http, "tools/list", {"note": "x" * 3000}).status_code == 413
+            assert http.post(f"{site.url}/api/v1/tasks/", json={"title": "x" * 3000}).status_code == 413
+            assert initialize(site, http).status_code == 200

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from resources_app import demo, storing, writing
 from resources_app.documents import document_of
+from resources_app.fields import clean_line
 from resources_app.markdown_files import BOOKKEEPING, kept_keys, read_body, write_body
 from resources_app.models import Comment, Epic, Resource, Task
 from resources_app.vocabulary import Priority, Status
@@ -22,7 +23,9 @@ from tests.resources_app.trees import contents_of, empty_the_database, run_expor
 
 UTF8 = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
 TEXTS = st.text(UTF8, max_size=60) | st.text("\n\r-# \t:'\"|>ab", max_size=40)
-LINES = st.text(UTF8, min_size=1, max_size=40).filter(lambda text: text.strip() and len(text.splitlines()) == 1)
+LINES = st.text(UTF8, min_size=1, max_size=40).filter(
+    lambda text: clean_line("line", text).strip() and len(text.splitlines()) == 1
+)
 NAMES = st.text(string.ascii_letters + string.digits + "_-. ", min_size=1, max_size=20).filter(str.strip)
 MOMENTS = st.datetimes(datetime.datetime(1980, 1, 1), datetime.datetime(2100, 1, 1), timezones=st.just(datetime.UTC))
 VALUES = st.recursive(

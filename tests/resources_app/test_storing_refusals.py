@@ -116,7 +116,7 @@ def test_a_resource_limited_to_a_group_is_absent_for_others_also_as_an_archived_
     with pytest.raises(NotFound):
         storing.replace_content(as_actor(alice), "resources/secret/a.md", "y")
     storing.remove(as_actor(carol), "resources/secret/a.md")
-    with pytest.raises(ValidationFailed):
+    with pytest.raises(PermissionDenied):
         storing.create_resource(as_actor(alice), "resources/secret/a.md", "y")
     with pytest.raises(ValidationFailed):
         storing.create_resource(as_actor(alice), "resources/mine.md", "y", groups=["crew"])

@@ -87,7 +87,7 @@ def test_a_restricted_task_is_not_there_for_writers_outside_its_groups(alice: Us
 
 def test_people_limit_things_to_their_own_groups_only(alice: User, carol: User) -> None:
     make_user("ivan", "contributor", "secret")
-    task = make_task()
+    task = make_task(actor=as_actor(alice))
     for groups in (["secret"], ["admin"], ["contributor", "secret"], ["no such group"]):
         with pytest.raises(BacklogError) as caught:
             write(alice, task, "groups", type="set", value=groups)

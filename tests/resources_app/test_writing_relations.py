@@ -165,7 +165,7 @@ def test_an_assignee_must_be_somebody_active(alice: User, bob: User) -> None:
 
 def test_readers_follow_the_groups(alice: User, carol: User) -> None:
     make_user("ivan", "contributor", "secret")
-    task = make_task()
+    task = make_task(actor=as_actor(alice))
     write(carol, task, "groups", type="set", value=["secret", "contributor"])
     assert again(task).restricted
     assert rows_follow(task)

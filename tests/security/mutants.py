@@ -105,7 +105,7 @@ MUTANTS = [
     Mutant(
         "secrets are logged",
         "backlog_site/log_scrubbing.py",
-        "return {key: _scrubbed(value) for key, value in event.items()}",
+        "return {key: _scrubbed(value, key) for key, value in event.items()}",
         "return event",
         "tests/backlog_site/test_log_scrubbing.py::test_a_traceback_with_a_token_in_it_is_masked",
     ),

@@ -239,3 +239,31 @@ def test_without_a_role_nothing_is_listed_counted_completed_or_found(alice: User
         assert counted["code"] == "not_found"
     assert search_unified(mallory, "first")["total"] == 0
     assert {row["uri"] for row in catalogue.list_catalogue(nobody, None)[0]} == {"auth://status"}
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_storing_at_a_hidden_path_says_nothing_of_what_is_there(alice: User, archived: bool) -> None:
+    insider = as_actor(User.objects.get(username="insider"))
+    if archived:
+        storing.remove(insider, f"resources/{FILE[0]}")
+    client = ApiClient(alice)
+    put = {"data": b"x", "content_type": "text/markdown", "headers": client._headers}
+    places = [FILE[0], f"{FILE[0]}/below.md", FOLDER[0]] if not archived else [FILE[0]]
+    for place in places:
+        answers = [
+            client._client.put(f"/api/v1/resources/{place}", **put),
+            client.post("/api/v1/resources/", {"path": place, "content": "x"}),
+        ]
+        storing.create_resource(as_actor(alice), f"resources/mine-{len(place)}.md", "x")
+        answers.append(client.patch(f"/api/v1/resources/mine-{len(place)}.md", {"path": place}))
+        assert [answer.status_code for answer in answers] == [403] * 3, place
+        messages = {answer.json()["error"]["message"] for answer in answers}
+        assert messages == {f"You cannot store a file at resources/{place}."}
+        assert not any("current" in answer.content.decode() for answer in answers)
+    tagged = client._client.put(
+        f"/api/v1/resources/{FILE[0]}", **put | {"headers": put["headers"] | {"If-Match": '"x"'}}
+    )
+    absent = client._client.put(
+        f"/api/v1/resources/{FILE[1]}", **put | {"headers": put["headers"] | {"If-Match": '"x"'}}
+    )
+    assert tagged.status_code == absent.status_code == 404 and same(tagged.content.decode(), absent.content.decode())
