@@ -4,6 +4,8 @@ import datetime
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from django.utils import timezone
+
 from resources_app.access import Person
 from resources_app.errors import ValidationFailed
 from resources_app.models import Change, Comment, Epic, IBFolder, IBResource, Revision, Task
@@ -118,7 +120,7 @@ def _kinds(kind: str) -> tuple[str, ...]:
 def by_day(rows: Iterable[Deed]) -> list[Day]:
     days: dict[datetime.date, list[Fold]] = {}
     for deed in rows:
-        folds = days.setdefault(deed.at.date(), [])
+        folds = days.setdefault(timezone.localdate(deed.at), [])
         last = folds[-1] if folds else None
         if last and deed.batch and last.first.batch == deed.batch:
             last.rest.append(deed)
