@@ -27,6 +27,7 @@ class Deed:
     at: datetime.datetime
     author: str
     agent: str
+    token: str
     via: str
     action: str
     fields: list[str]
@@ -135,6 +136,7 @@ def _deed(change: Change, titles: dict[tuple[str, int], tuple[str, str]], status
         at=change.created_at,
         author=change.author.get_username() if change.author else "",
         agent=change.agent,
+        token=change.token,
         via=change.via,
         action=change.action,
         fields=change.fields,
