@@ -28,7 +28,7 @@ def test_a_write_by_token_names_the_token(alice: User) -> None:
 
 def test_history_activity_and_feed_name_the_agent_and_the_token(alice: User) -> None:
     task = make_task(title="T")
-    token, secret = tokens.create(alice, "alice's laptop", "write")
+    _, secret = tokens.create(alice, "alice's laptop", "write")
     credential = credentials.recognise(secret)
     assert credential
     writing.write(credential.actor("mcp", agent="claude-code"), task_uri(task, "title"), {"type": "set", "value": "U"})

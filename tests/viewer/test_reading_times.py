@@ -60,7 +60,9 @@ def test_answers_for_programs_stay_in_utc(alice: User) -> None:
 
 
 def test_a_card_is_late_by_the_readers_calendar(alice: User) -> None:
-    east, west = (timezone.localdate(timezone=datetime.timezone(datetime.timedelta(hours=hours))) for hours in (14, -12))
+    east, west = (
+        timezone.localdate(timezone=datetime.timezone(datetime.timedelta(hours=hours))) for hours in (14, -12)
+    )
     assert east > west
     make_task(title="Due", due_date=west.isoformat())
     client = signed_in(alice)

@@ -182,7 +182,9 @@ def day_of(moment: datetime.datetime | None) -> SafeString | str:
     if moment is None:
         return ""
     at = _local(moment)
-    return format_html('<time datetime="{}" title="{}">{}</time>', utc(at), f"{at:%Y-%m-%d %H:%M %Z}", f"{at:%-d %b %Y}")
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>', utc(at), f"{at:%Y-%m-%d %H:%M %Z}", f"{at:%-d %b %Y}"
+    )
 
 
 @register.filter

@@ -18,7 +18,11 @@ from backlog_site.accounts.clients import NAME, VARIABLE, checks, connections, o
 
 SECONDS = 180
 # Nothing listens there: whatever leaves the machine fails.
-NO_PROXY_BUT_LOOPBACK = {"HTTP_PROXY": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
+NO_PROXY_BUT_LOOPBACK = {
+    "HTTP_PROXY": "http://127.0.0.1:9",
+    "HTTPS_PROXY": "http://127.0.0.1:9",
+    "NO_PROXY": "127.0.0.1",
+}
 # Gemini connects in folders that the user has said they trust; the folder of the test is new.
 TRUSTED = {"GEMINI_CLI_TRUST_WORKSPACE": "true"}
 A_TOOL = "backlog_get"
@@ -37,7 +41,14 @@ class Desk:
     def environment(self) -> dict[str, str]:
         folders = (self.modules / "node/bin", self.modules / ".bin")
         path = os.pathsep.join([*map(str, folders), os.environ["PATH"]])
-        return {"HOME": str(self.home), "PATH": path, VARIABLE: self.token, "CI": "1", **NO_PROXY_BUT_LOOPBACK, **TRUSTED}
+        return {
+            "HOME": str(self.home),
+            "PATH": path,
+            VARIABLE: self.token,
+            "CI": "1",
+            **NO_PROXY_BUT_LOOPBACK,
+            **TRUSTED,
+        }
 
     def run(self, command: str) -> str:
         """In the folder of the packages, where npx finds them without asking the registry."""
@@ -94,16 +105,20 @@ def command_checks(modules: Path, folder: Path, url: str, token: str) -> dict[st
         "mcp inspector": shown("inspector", "", A_TOOL),
         "cursor": lambda: asyncio.run(_over_http(json.loads(texts["cursor"])["mcpServers"][NAME], token)),
         "vs code": lambda: asyncio.run(_over_http(json.loads(texts["vscode"])["servers"][NAME], token)),
-        "claude desktop": lambda: asyncio.run(_over_stdio(json.loads(texts["desktop"])["mcpServers"][NAME], desk("desktop"))),
+        "claude desktop": lambda: asyncio.run(
+            _over_stdio(json.loads(texts["desktop"])["mcpServers"][NAME], desk("desktop"))
+        ),
     }
 
 
 async def _over_http(server: dict[str, Any], token: str) -> list[str]:
     """What the file of an editor says, with the token where the editor puts it."""
     filled = {name: _filled(value, token) for name, value in server["headers"].items()}
-    async with httpx2.AsyncClient(headers=filled, timeout=30, trust_env=False) as http:
-        async with Client(streamable_http_client(server["url"], http_client=http)) as client:
-            return await _tools_missing(client)
+    async with (
+        httpx2.AsyncClient(headers=filled, timeout=30, trust_env=False) as http,
+        Client(streamable_http_client(server["url"], http_client=http)) as client,
+    ):
+        return await _tools_missing(client)
 
 
 async def _over_stdio(server: dict[str, Any], desk: Desk) -> list[str]:

@@ -1,11 +1,13 @@
 // The shell of every page: toasts, copying, theme, the split pane, dialogs, hover cards, keys. No build step.
 // Works under `script-src 'self'`; whatever is not needed at once (search box, diagrams) is loaded when it is.
-import './zone.js';
 export const $ = (selector, root = document) => root.querySelector(selector);
 export const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
 const root = document.documentElement, body = document.body;
 export const pane = $('#pane'), dialog = $('#dialog'), mayWrite = 'writes' in body.dataset, me = body.dataset.user;
 const csrf = $('meta[name=csrf]').content;
+
+// The server shows times in the zone of this browser. The login page has zone.js for it: before there is a cookie, times are in UTC.
+document.cookie = `timezone=${Intl.DateTimeFormat().resolvedOptions().timeZone || ''}; path=/; max-age=31536000; samesite=lax`;
 
 export const icon = name => `<svg class="i s-${name}" aria-hidden="true"><use href="${body.dataset.icons}#${name}"/></svg>`;
 export const send = (url, fields) => fetch(url, { method: 'POST', body: new URLSearchParams(fields), headers: { 'X-CSRFToken': csrf, Accept: 'application/json' } });

@@ -1,3 +1,2 @@
-// Names the time zone of this browser to the server, which shows every time in it.
-const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
-if (timeZone) document.cookie = `timezone=${timeZone}; path=/; max-age=31536000; samesite=lax`;
+// On the login page: names the time zone of this browser to the server, as app.js does on every other page.
+document.cookie = `timezone=${Intl.DateTimeFormat().resolvedOptions().timeZone || ''}; path=/; max-age=31536000; samesite=lax`;
