@@ -21,7 +21,7 @@ class BacklogAdminSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no 
         return request.user.is_staff and is_admin(request.user)
 
     def admin_view(self, view: Callable[..., HttpResponse], cacheable: bool = False) -> Callable[..., HttpResponse]:
-        answer = super().admin_view(view, cacheable)
+        answer: Callable[..., HttpResponse] = super().admin_view(view, cacheable)
 
         @wraps(answer)
         def for_admins(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -33,7 +33,8 @@ class BacklogAdminSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         if request.method == "GET":
             self._refuse_signed_in(request)
-        return super().login(request, extra_context)
+        response: HttpResponse = super().login(request, extra_context)
+        return response
 
     def _refuse_signed_in(self, request: HttpRequest) -> None:
         """Raise PermissionDenied for a user whom signing in again would not help."""

@@ -159,9 +159,15 @@ def _typed(name: str, value: str) -> Any:
 
 def _clash(request: HttpRequest, ref: str, edits: list[items.Edit]) -> HttpResponse:
     found = items.clashes(actor_of(request), ref, edits)
-    context = {"clashes": found, "stale": [one for one in found if one.is_stale], "ref": ref, "nav": "board"}
-    context["writers"] = sorted({name for one in found for name in one.writers})
-    context["has_text"] = any(one.is_text for one in found if one.is_stale)
+    stale = [one for one in found if one.is_stale]
+    context = {
+        "nav": "board",
+        "ref": ref,
+        "clashes": found,
+        "stale": stale,
+        "writers": sorted({name for one in stale for name in one.writers}),
+        "has_text": any(one.is_text for one in stale),
+    }
     template = "viewer/_clash.html" if is_fragment(request) else "viewer/clash.html"
     response = show(request, template, context, status=409)
     response["HX-Retarget"], response["HX-Reswap"] = "#dialog .dialog-body", "innerHTML"

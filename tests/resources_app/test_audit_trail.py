@@ -26,6 +26,7 @@ def test_a_write_by_token_names_the_token(alice: User) -> None:
     assert (change.scope, change.address, len(change.request_id)) == ("write", "127.0.0.1", 36)
 
 
+@pytest.mark.django_db(transaction=True, serialized_rollback=True)
 def test_history_activity_and_feed_name_the_agent_and_the_token(alice: User) -> None:
     task = make_task(title="T")
     _, secret = tokens.create(alice, "alice's laptop", "write")

@@ -55,7 +55,7 @@ def test_answers_for_programs_stay_in_utc(alice: User) -> None:
     task = make_task(title="T")
     client = signed_in(alice)
     client.cookies["timezone"] = "Asia/Tokyo"
-    for path in (f"/api/v1/tasks/{task.ref}/", "/api/v1/changes/"):
+    for path in (f"/api/v1/tasks/{task.ref}/", f"/api/v1/resource/?uri={task_uri(task)}/versions"):
         assert "+00:00" in text_of(client.get(path)) and "+09:00" not in text_of(client.get(path))
 
 
