@@ -29,5 +29,6 @@ urlpatterns = [
     path("metrics", metrics),
 ]
 
+handler403 = "backlog_site.viewer.failures.forbidden"
 handler404 = "backlog_site.viewer.failures.not_found"
 handler500 = "backlog_site.viewer.failures.server_error"

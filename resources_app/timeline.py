@@ -47,6 +47,7 @@ class Entry:
     author: str
     via: str
     agent: str
+    token: str
     batch: uuid.UUID | None
     diffs: tuple[FieldDiff, ...]
 
@@ -100,6 +101,7 @@ def _entry(revision: Revision, diffs: list[FieldDiff]) -> Entry:
         author=change.author.get_username() if change.author else "",
         via=change.via,
         agent=change.agent,
+        token=change.token,
         batch=change.batch,
         diffs=tuple(diffs),
     )

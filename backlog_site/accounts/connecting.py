@@ -1,21 +1,18 @@
-"""Connect your agent: a token, the words each client wants, and a light that turns green on the first call."""
+"""Connect your agent: a token, the command for each client, and a line that turns green on the token's first call."""
 
-import base64
-import json
 from typing import Any
-from urllib.parse import quote
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
+from backlog_site.accounts.clients import VARIABLE, checks, connections
+from backlog_site.mcp import usage
 from backlog_site.viewer.shell import page, person_of, show, whole_number
 from resources_app import oauth_grants, tokens
 from resources_app.access import is_admin, may_write
 from resources_app.errors import ValidationFailed
 
-NAME = "backlog"
-VARIABLE = "BACKLOG_TOKEN"
 EXPIRIES = {"30": "30 days", "90": "90 days", "365": "a year", "": "never"}
 
 
@@ -42,17 +39,21 @@ def connect(request: HttpRequest) -> HttpResponse:
         "grants": oauth_grants.grants_of(user),
         "expiries": EXPIRIES,
         "variable": VARIABLE,
-        **client_samples(url),
+        "connections": connections(url),
+        "checks": checks(url),
     }
     return show(request, "accounts/connect.html", context)
 
 
 @page()
 def check(request: HttpRequest) -> HttpResponse:
-    """Asked every few seconds, until an agent has called."""
-    used = [token for token in tokens.tokens_of(person_of(request)) if token.last_used_at]
-    used.sort(key=lambda token: str(token.last_used_at), reverse=True)
-    return show(request, "accounts/_check.html", {"used": used[0] if used else None})
+    """Say whether a token has called over MCP: the one that was just created, otherwise the user's newest."""
+    own = tokens.tokens_of(person_of(request))
+    wanted = whole_number(request.GET.get("token", ""))
+    token = next((one for one in own if wanted in (None, one.pk)), None)
+    called_at = usage.call_since("token", token.pk, token.created_at) if token else None
+    context = {"token": token, "called_at": called_at, "is_gone": bool(wanted and not token)}
+    return show(request, "accounts/_check.html", context)
 
 
 @page("POST")
@@ -66,31 +67,3 @@ def end_access(request: HttpRequest) -> HttpResponse:
     """Of a client that was let in through the consent page."""
     oauth_grants.end_own(person_of(request), whole_number(request.POST.get("client", "")) or 0)
     return redirect("accounts:connect")
-
-
-def client_samples(url: str) -> dict[str, str]:
-    """The secret is never in them: it stays in a variable, or the client asks for it."""
-    bearer = {"Authorization": f"Bearer ${{env:{VARIABLE}}}"}
-    cursor = {"url": url, "headers": bearer}
-    asked = {"type": "promptString", "id": "backlog-token", "description": "Backlog token", "password": True}
-    server = {"type": "http", "url": url, "headers": {"Authorization": "Bearer ${input:backlog-token}"}}
-    remote = ["-y", "mcp-remote", url, "--header", "Authorization:${AUTH}"]
-    desktop = {"command": "npx", "args": remote, "env": {"AUTH": "Bearer <your token>"}}
-    greeting = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "curl", "version": "1"}}
-    hello = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": greeting})
-    return {
-        "claude_code": (
-            f'claude mcp add --transport http --scope user --header "Authorization: Bearer ${VARIABLE}" {NAME} {url}'
-        ),
-        "cursor_json": json.dumps({"mcpServers": {NAME: cursor}}, indent=2),
-        "cursor_link": "cursor://anysphere.cursor-deeplink/mcp/install?name="
-        f"{NAME}&config={quote(base64.b64encode(json.dumps(cursor).encode()).decode())}",
-        "vscode_json": json.dumps({"inputs": [asked], "servers": {NAME: server}}, indent=2),
-        "vscode_link": "vscode:mcp/install?" + quote(json.dumps({"name": NAME, **server, "inputs": [asked]})),
-        "desktop_json": json.dumps({"mcpServers": {NAME: desktop}}, indent=2),
-        "curl": (
-            f'curl -s {url} -H "Authorization: Bearer ${VARIABLE}" -H "Content-Type: application/json" \\\n'
-            '  -H "Accept: application/json, text/event-stream" \\\n'
-            f"  -d '{hello}'"
-        ),
-    }

@@ -10,7 +10,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from mcp_server import mcp_server as published
 
-from backlog_site.mcp import prompts, resources, subscribing
+from backlog_site.mcp import prompts, resources, subscribing, usage
 from backlog_site.mcp.auth import caller_with
 from backlog_site.mcp.context import acting_as, current_actor, current_request
 from backlog_site.mcp.errors import translate_errors
@@ -96,6 +96,8 @@ async def act_for_caller(ctx: ServerRequestContext, call_next: CallNext) -> Hand
         raise MCPError(UNAUTHENTICATED, "The token is no longer valid.")
     how = {"agent": _agent(ctx), "request_id": request.request_id, "address": request.address}
     actor = caller.credential.actor("mcp", **how)
+    if usage.is_due(caller.credential):
+        await in_thread(usage.note, caller.credential)
     with acting_as(actor):
         return await call_next(ctx)
 

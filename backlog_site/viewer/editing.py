@@ -21,7 +21,7 @@ _ICONS = {"ib_resource": "asset", "ib_folder": "folder"}
 
 @page("POST")
 def preview(request: HttpRequest) -> HttpResponse:
-    return HttpResponse(render(request.POST.get("value", "")))
+    return HttpResponse(render(request.POST.get("description", "")))
 
 
 @page()

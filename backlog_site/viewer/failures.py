@@ -22,6 +22,11 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     )
 
 
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
+    reason = str(exception) or "Your account may not open this page."
+    return render(request, "viewer/lost.html", {"title": "Not allowed", "reason": reason}, status=403)
+
+
 def _word(path: str) -> str:
     """What somebody may have looked for."""
     return path.strip("/").rpartition("/")[2][:100]

@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from backlog_site.viewer import charts
 from backlog_site.viewer.markdown import render as markdown
 from backlog_site.viewer.shell import actor_of, is_fragment, page, show, wants_json, whole_number
-from resources_app import checklists, converting, writing
+from resources_app import batches, checklists, converting, writing
 from resources_app.errors import Conflict, ValidationFailed
 from resources_app.fields import FIELDS, parse_ref
 from resources_app.pages import boards, insights, items
@@ -20,6 +20,8 @@ from search_app.mentions import mentioned_in
 
 BURN_UP_DAYS = 60
 MIN_DAYS = 3
+# The fields that the editor and the conflict form save.
+EDITED = ("title", "description", "status", "priority", "assignee", "epic_id", "due_date")
 LISTS = ("labels", "evidence", "blocked_reason", "references", "depends_on")
 
 
@@ -85,18 +87,59 @@ def history(request: HttpRequest, ref: str) -> HttpResponse:
     return show(request, "viewer/_history.html", {"history": found, "item": {"id": ref}})
 
 
-@page()
+@page("GET", "HEAD", "POST")
 def edit(request: HttpRequest, ref: str) -> HttpResponse:
-    """Title and description in a form; also without JavaScript."""
+    """Title and description in one form, also without JavaScript; POST saves every field it carries."""
+    if request.method == "POST":
+        return _save(request, ref)
     found = items.item_page(actor_of(request), ref)
     template = "viewer/_edit.html" if is_fragment(request) else "viewer/edit.html"
     context = {"nav": "board", "page": found, "item": found.item, "description": found.item["description"]}
     return show(request, template, context)
 
 
+def _save(request: HttpRequest, ref: str) -> HttpResponse:
+    """One batch, so that a conflict in one field saves none. The conflict form comes back with a choice in `take`."""
+    actor = actor_of(request)
+    edits = items.changed(actor, ref, _edits(request))
+    if request.POST.get("take") == "theirs":
+        edits = [one for one in edits if f"{one.name}_mine" not in request.POST]
+    operations = [
+        {
+            "uri": build(items.collection_of(ref), ref, one.name),
+            "operation": {"type": "set", "value": one.value},
+            "etag": one.etag or None,
+        }
+        for one in edits
+    ]
+    try:
+        answer = batches.write_batch(actor, operations) if operations else {"results": []}
+    except Conflict:
+        if wants_json(request):
+            raise
+        return _clash(request, ref, edits)
+    return JsonResponse(answer) if wants_json(request) else _done(request, ref)
+
+
+def _edits(request: HttpRequest) -> list[items.Edit]:
+    """With `take=mine` the writer's own text counts, not the merge that stands beside it."""
+    taken = "_mine" if request.POST.get("take") == "mine" else ""
+    found = []
+    for name in EDITED:
+        value = request.POST.get(name + taken, request.POST.get(name))
+        if value is not None:
+            found.append(items.Edit(name, _typed(name, _unix(value)), request.POST.get(f"{name}_etag", "")))
+    return found
+
+
+def _unix(text: str) -> str:
+    """Browsers send line ends as CRLF."""
+    return text.replace("\r\n", "\n")
+
+
 @page("POST")
 def set_field(request: HttpRequest, ref: str) -> HttpResponse:
-    name, value = request.POST.get("field", ""), request.POST.get("value", "").replace("\r\n", "\n")
+    name, value = request.POST.get("field", ""), _unix(request.POST.get("value", ""))
     etag = request.POST.get("etag") or None
     uri = build(items.collection_of(ref), ref, name)
     try:
@@ -104,7 +147,7 @@ def set_field(request: HttpRequest, ref: str) -> HttpResponse:
     except Conflict:
         if wants_json(request):
             raise
-        return _clash(request, ref, name, value, etag or "")
+        return _clash(request, ref, [items.Edit(name, value, etag or "")])
     return JsonResponse(answer) if wants_json(request) else _done(request, ref)
 
 
@@ -114,10 +157,19 @@ def _typed(name: str, value: str) -> Any:
     return value if is_text or value else None
 
 
-def _clash(request: HttpRequest, ref: str, name: str, value: str, etag: str) -> HttpResponse:
-    clash = items.clash(actor_of(request), ref, name, value, etag)
+def _clash(request: HttpRequest, ref: str, edits: list[items.Edit]) -> HttpResponse:
+    found = items.clashes(actor_of(request), ref, edits)
+    stale = [one for one in found if one.is_stale]
+    context = {
+        "nav": "board",
+        "ref": ref,
+        "clashes": found,
+        "stale": stale,
+        "writers": sorted({name for one in stale for name in one.writers}),
+        "has_text": any(one.is_text for one in stale),
+    }
     template = "viewer/_clash.html" if is_fragment(request) else "viewer/clash.html"
-    response = show(request, template, {"clash": clash, "ref": ref, "nav": "board"}, status=409)
+    response = show(request, template, context, status=409)
     response["HX-Retarget"], response["HX-Reswap"] = "#dialog .dialog-body", "innerHTML"
     return response
 
@@ -152,7 +204,7 @@ def tick(request: HttpRequest, ref: str) -> HttpResponse:
 
 @page("POST")
 def comment(request: HttpRequest, ref: str) -> HttpResponse:
-    body = request.POST.get("body", "").replace("\r\n", "\n")
+    body = _unix(request.POST.get("body", ""))
     writing.add_comment(actor_of(request), build(items.collection_of(ref), ref), body)
     return _done(request, ref)
 
@@ -164,7 +216,7 @@ def reword(request: HttpRequest, ref: str, number: int) -> HttpResponse:
     if request.POST.get("remove"):
         writing.archive(actor, uri, etag)
     else:
-        body = request.POST.get("body", "").replace("\r\n", "\n")
+        body = _unix(request.POST.get("body", ""))
         writing.write(actor, uri, {"type": "set", "value": body}, etag)
     return _done(request, ref)
 
@@ -202,7 +254,7 @@ def create(request: HttpRequest) -> HttpResponse:
     kind = "epic" if request.POST.get("kind") == "epic" else "task"
     if kind == "epic":
         optional.pop("epic_id", None)
-    given = {name: value.replace("\r\n", "\n") for name, value in values.items() if value}
+    given = {name: _unix(value) for name, value in values.items() if value}
     made = writing.create_item(actor_of(request), kind, {**given, **optional, "labels": labels})
     return JsonResponse({"ref": made.ref}) if wants_json(request) else redirect("viewer:item", made.ref)
 

@@ -41,7 +41,7 @@ def my_desk(request: HttpRequest) -> HttpResponse:
 @page("POST")
 def put_off(request: HttpRequest) -> HttpResponse:
     """Done for today: the desk of this browser leaves it out until tomorrow."""
-    today = timezone.now().date()
+    today = timezone.localdate()
     response = redirect("viewer:desk")
     refs = [*_put_off(request), request.POST.get("ref", "")]
     kept = " ".join([today.isoformat(), *filter(_REF.fullmatch, refs[-MOST_PUT_OFF:])])
@@ -51,7 +51,7 @@ def put_off(request: HttpRequest) -> HttpResponse:
 
 def _put_off(request: HttpRequest) -> list[str]:
     day, *refs = request.COOKIES.get(PUT_OFF, "").split() or [""]
-    return refs if day == timezone.now().date().isoformat() else []
+    return refs if day == timezone.localdate().isoformat() else []
 
 
 @page()
@@ -91,9 +91,8 @@ def flow(request: HttpRequest) -> HttpResponse:
             found.days, [("scope", "Scope", found.scope), ("done", "Done", found.done)], f"Burn-up, last {length} days"
         ),
         "throughput": charts.columns(
-            found.days, found.finished, found.finished_by_agents, f"Tasks finished a day, last {length} days"
+            found.days, found.finished, found.finished_by_agents, f"Tasks completed per day, last {length} days"
         ),
-        "rows": list(zip(found.days, found.scope, found.done, found.finished, strict=True))[::-7],
     }
     return show(request, "viewer/insights.html", context)
 

@@ -11,11 +11,13 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.utils.cache import patch_cache_control
 from django.utils.http import urlencode
 
 from backlog_site.api.actors import signed_in_actor
 from backlog_site.api.errors import RETRY_AFTER_SECONDS
+from backlog_site.viewer.time_zones import zone_of
 from resources_app import subscriptions
 from resources_app.access import Actor, is_admin, may_read, may_write
 from resources_app.errors import BacklogError, InvalidOperation, ValidationFailed
@@ -27,12 +29,13 @@ THEMES = ("light", "dark")
 
 
 def page(*methods: str) -> Callable[[View], View]:
-    """For people who have signed in and have a role. What the domain refuses is shown, not thrown."""
+    """For people who have signed in and have a role, in their time zone. What the domain refuses is shown, not thrown."""
 
     def decorate(view: View) -> View:
         @wraps(view)
         def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-            response = _answer(view, request, methods or ("GET", "HEAD"), *args, **kwargs)
+            with timezone.override(zone_of(request)):
+                response = _answer(view, request, methods or ("GET", "HEAD"), *args, **kwargs)
             patch_cache_control(response, private=True, no_cache=True)
             response.headers.setdefault("Vary", "Cookie, HX-Request")
             return response
@@ -135,6 +138,7 @@ def _around(request: HttpRequest) -> dict[str, Any]:
         "theme": theme_of(request),
         "open_count": boards.open_count(request.user) if request.user.is_authenticated else 0,
         "is_admin": is_admin(request.user),
+        "time_zone": timezone.get_current_timezone_name(),
         # Where the feed of changes stood before the page was made: what comes after it is told by the stream.
         "position": subscriptions.end_of_feed(),
     }

@@ -51,6 +51,12 @@ class Change(models.Model):
     def __str__(self) -> str:
         return f"{self.action} {self.ref} v{self.version}"
 
+    @property
+    def token(self) -> str:
+        """The name of the API token or OAuth app that wrote; empty for a browser session. `agent` is chosen by the client."""
+        credential, _, name = self.client.partition(" ")
+        return name if credential.startswith(("token:", "oauth:")) else ""
+
 
 class Revision(models.Model):
     """How to get from the version before to this one; now and then also the whole document."""

@@ -4,6 +4,8 @@ import datetime
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from django.utils import timezone
+
 from resources_app.access import Person
 from resources_app.errors import ValidationFailed
 from resources_app.models import Change, Comment, Epic, IBFolder, IBResource, Revision, Task
@@ -25,6 +27,7 @@ class Deed:
     at: datetime.datetime
     author: str
     agent: str
+    token: str
     via: str
     action: str
     fields: list[str]
@@ -118,7 +121,7 @@ def _kinds(kind: str) -> tuple[str, ...]:
 def by_day(rows: Iterable[Deed]) -> list[Day]:
     days: dict[datetime.date, list[Fold]] = {}
     for deed in rows:
-        folds = days.setdefault(deed.at.date(), [])
+        folds = days.setdefault(timezone.localdate(deed.at), [])
         last = folds[-1] if folds else None
         if last and deed.batch and last.first.batch == deed.batch:
             last.rest.append(deed)
@@ -133,6 +136,7 @@ def _deed(change: Change, titles: dict[tuple[str, int], tuple[str, str]], status
         at=change.created_at,
         author=change.author.get_username() if change.author else "",
         agent=change.agent,
+        token=change.token,
         via=change.via,
         action=change.action,
         fields=change.fields,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import OuterRef, QuerySet, Subquery
+from django.utils import timezone
 
 from resources_app.access import Person
 from resources_app.etags import make_etag
@@ -53,7 +54,7 @@ class Card:
 
     @property
     def is_late(self) -> bool:
-        return bool(self.due_date and self.due_date < datetime.datetime.now(datetime.UTC).date())
+        return bool(self.due_date and self.due_date < timezone.localdate())
 
 
 def line_of(item: Task | Epic) -> Line:

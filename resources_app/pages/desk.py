@@ -51,7 +51,7 @@ def next_up(user: User) -> list[Line]:
 
 def _questions(user: User) -> list[tuple[Any, Any, str]]:
     """Each asked of the index of its own: mine and blocked, late, due, forgotten; urgent and nobody's."""
-    today, now = timezone.now().date(), timezone.now()
+    today, now = timezone.localdate(), timezone.now()
     unfinished = Task.objects.visible_to(user).live().filter(status__in=UNFINISHED)
     mine = unfinished.filter(assignee=user)
     return [

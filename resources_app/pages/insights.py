@@ -21,6 +21,16 @@ Step = tuple[int, datetime.datetime, str, bool]
 
 
 @dataclass(frozen=True)
+class Week:
+    """Seven days: scope and done as they were on the last one, and how many tasks were completed in all of them."""
+
+    last_day: datetime.date
+    scope: int
+    done: int
+    finished: int
+
+
+@dataclass(frozen=True)
 class Flow:
     """One number per day in each series; `done` and `scope` leave out what was cancelled."""
 
@@ -50,13 +60,22 @@ class Flow:
         return round(100 * sum(self.finished_by_agents) / finished) if finished else None
 
     @property
+    def weeks(self) -> list[Week]:
+        """The newest first. The oldest is shorter where the range is no whole number of weeks."""
+        ends = range(len(self.days), 0, -7)
+        return [
+            Week(self.days[end - 1], self.scope[end - 1], self.done[end - 1], sum(self.finished[max(0, end - 7) : end]))
+            for end in ends
+        ]
+
+    @property
     def known_days(self) -> int:
         return sum(1 for number in self.scope if number)
 
 
 def flow(user: Person, length: int, epic: int | None = None) -> Flow:
     """Of all tasks, or of those that are in one epic today."""
-    today = timezone.now().date()
+    today = timezone.localdate()
     days = [today - datetime.timedelta(days=back) for back in range(length - 1, -1, -1)]
     visible = Task.objects.visible_to(user)
     return _flow(days, list(_steps(visible if epic is None else visible.live().in_epic(epic))))
@@ -87,8 +106,9 @@ def _flow(days: list[datetime.date], steps: Iterable[Step]) -> Flow:
     waiting = sorted(steps, key=lambda step: step[1])
     place = 0
     for day in days:
-        while place < len(waiting) and waiting[place][1].date() <= day:
-            _take(waiting[place], now, begun, finished, made.cycle_days if waiting[place][1].date() >= days[0] else [])
+        while place < len(waiting) and timezone.localdate(waiting[place][1]) <= day:
+            is_in_range = timezone.localdate(waiting[place][1]) >= days[0]
+            _take(waiting[place], now, begun, finished, made.cycle_days if is_in_range else [])
             place += 1
         _note(made, Counter(now.values()), finished, day)
     return Flow(**{**made.__dict__, "total": len(now)})
@@ -105,7 +125,7 @@ def _take(
     if status == "in_progress":
         begun.setdefault(number, at)
     if status == "done" and now.get(number) not in _OVER:
-        finished[at.date(), by_agent] += 1
+        finished[timezone.localdate(at), by_agent] += 1
         if number in begun:
             cycles.append((at - begun[number]).total_seconds() / 86400)
     now[number] = status

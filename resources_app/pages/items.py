@@ -1,6 +1,7 @@
 """A task or an epic with all that its page shows."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,9 +10,9 @@ from resources_app.access import Actor, Person
 from resources_app.documents import document_of, uri_of
 from resources_app.errors import NotFound
 from resources_app.etags import make_etag, version_in
-from resources_app.fields import parse_ref, writable_names
+from resources_app.fields import FIELDS, parse_ref, writable_names
 from resources_app.hidden_refs import NAMING_FIELDS, Mask
-from resources_app.history import document_at
+from resources_app.history import Document, document_at
 from resources_app.merging import merge_texts
 from resources_app.models import Comment, Epic, Task
 from resources_app.pages.cards import Card, Line, cards_of, line_of, with_last_agent
@@ -51,16 +52,35 @@ class ItemPage:
 
 
 @dataclass(frozen=True)
+class Edit:
+    """A new value of one field, and the ETag of the value it replaces."""
+
+    name: str
+    value: Any
+    etag: str
+
+
+@dataclass(frozen=True)
 class Clash:
-    """Two versions of one field, and for a text what becomes of them together."""
+    """One edited field beside its saved value. `merged` combines two texts; a field that is not stale has no conflict."""
 
     name: str
     mine: Any
     theirs: Any
     etag: str
+    is_stale: bool = True
     merged: str = ""
     conflicts: int = 0
     writers: list[str] = field(default_factory=list)
+
+    @property
+    def is_text(self) -> bool:
+        return FIELDS["task"][self.name].shape == "text"
+
+    @property
+    def result(self) -> str:
+        """The text that the merge form offers."""
+        return self.merged or str(self.mine)
 
 
 def item_page(actor: Actor, ref: str) -> ItemPage:
@@ -91,15 +111,30 @@ def known_by(actor: Actor, ref: str) -> tuple[Line, dict[str, Any], Line | None]
     return line_of(item), item_json(item, actor.user), _epic_of(actor.user, item)
 
 
-def clash(actor: Actor, ref: str, name: str, mine: Any, etag: str) -> Clash:
-    """After a conflict: both versions, and for a text the merge from what both started with."""
+def changed(actor: Actor, ref: str, edits: Iterable[Edit]) -> list[Edit]:
+    """Drop the edits that change nothing: a form sends every field, also the untouched ones."""
     item = _item(actor, ref)
-    theirs, now = Mask(actor.user).shown(document_of(item))[name], _etag(item, name)
-    writers = _writers(item, name, since=version_in(etag, item.ref, name) or item.version)
+    saved = Mask(actor.user).shown(document_of(item))
+    return [edit for edit in edits if saved.get(edit.name) != edit.value and not _repeats_its_base(item, edit)]
+
+
+def clashes(actor: Actor, ref: str, edits: Iterable[Edit]) -> list[Clash]:
+    """After a conflict: each edit beside the saved value, and for a text the merge from their common base."""
+    item = _item(actor, ref)
+    saved = Mask(actor.user).shown(document_of(item))
+    return [_clash(item, saved, edit) for edit in edits]
+
+
+def _clash(item: Task | Epic, saved: Document, edit: Edit) -> Clash:
+    name, mine = edit.name, edit.value
+    theirs, now = saved[name], _etag(item, name)
+    if edit.etag == now:
+        return Clash(name, mine, theirs, now, is_stale=False)
+    writers = _writers(item, name, since=version_in(edit.etag, item.ref, name) or item.version)
     if not isinstance(theirs, str) or "\n" not in f"{mine}{theirs}":
         return Clash(name, mine, theirs, now, writers=writers)
-    merged = merge_texts(_text_at(item, name, etag), str(mine), theirs)
-    return Clash(name, mine, theirs, now, merged.text, merged.conflicts, writers)
+    merged = merge_texts(str(_value_at(item, edit) or ""), str(mine), theirs)
+    return Clash(name, mine, theirs, now, merged=merged.text, conflicts=merged.conflicts, writers=writers)
 
 
 def collection_of(ref: str) -> str:
@@ -176,12 +211,17 @@ def _comments(actor: Actor, item: Task | Epic) -> list[dict[str, Any]]:
     ]
 
 
-def _text_at(item: Task | Epic, name: str, etag: str) -> str:
-    version = version_in(etag, item.ref, name)
+def _repeats_its_base(item: Task | Epic, edit: Edit) -> bool:
+    return version_in(edit.etag, item.ref, edit.name) is not None and _value_at(item, edit) == edit.value
+
+
+def _value_at(item: Task | Epic, edit: Edit) -> Any:
+    """Return the value that the ETag of the edit names, or None where it names no version."""
+    version = version_in(edit.etag, item.ref, edit.name)
     try:
-        return str(document_at(item.KIND, item.pk, version)[name]) if version else ""
+        return document_at(item.KIND, item.pk, version)[edit.name] if version else None
     except NotFound:
-        return ""
+        return None
 
 
 def _writers(item: Task | Epic, name: str, since: int) -> list[str]:

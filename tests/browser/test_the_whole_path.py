@@ -63,7 +63,7 @@ def test_from_an_idea_to_an_agents_answer(filled: Filled, visit: Visit) -> None:
         merged = dialog.locator("textarea").input_value()
         assert "One, says the agent" in merged
         assert "Three, says alice" in merged
-        page.click("text=Save both together")
+        page.click("text=Save merge")
         expect(page.locator("#pane .prose").first).to_contain_text("says alice")
         expect(page.locator("#pane .prose").first).to_contain_text("says the agent")
 
@@ -218,7 +218,7 @@ def test_without_javascript_everything_can_be_read(visit: Visit) -> None:
         expect(page.locator("h1")).to_be_visible()
     page.goto("/t/TASK-0007/edit/")
     page.locator("textarea").fill("Written without a script")
-    page.click("text=Save >> nth=1")
+    page.click("main >> text=Save")
     expect(page.locator("main .prose").first).to_have_text("Written without a script")
 
 

@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.core.management import get_commands
 from django.db import connection
 
+from backlog_site.accounts.clients import connections, oauth_command
 from backlog_site.api import parsers
 from resources_app import batches, frontmatter, queries, uris
 from resources_app.discovery import get_resource
@@ -105,6 +106,15 @@ def test_commands_exist(page: Path) -> None:
 def test_json_in_the_docs_is_json(page: Path) -> None:
     for block in blocks(page, "json"):
         json.loads(block)
+
+
+def test_commands_that_add_the_server_are_those_of_the_table() -> None:
+    """tests/mcp/conformance runs each of the table with the real client."""
+    url = "http://127.0.0.1:8000/mcp"
+    known = {oauth_command(url), *(one.text for one in connections(url))}
+    found = {line for page in PAGES for line in re.findall(r"^\w+ mcp add .*$", page.read_text(), re.MULTILINE)}
+    assert found <= known
+    assert {"claude", "codex", "gemini"} == {line.split()[0] for line in found}
 
 
 def test_every_page_is_in_the_site() -> None:

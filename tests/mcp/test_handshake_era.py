@@ -6,7 +6,7 @@ import threading
 import httpx
 import pytest
 
-from backlog_site.accounts.connecting import client_samples
+from backlog_site.accounts.clients import checks
 from tests.mcp.clients import (
     LEGACY_VERSIONS,
     call,
@@ -34,7 +34,8 @@ def test_an_unknown_revision_is_answered_with_the_newest_of_the_era(site: Site, 
 
 
 def test_the_sample_of_the_connect_page_is_answered(site: Site, tokens: Tokens) -> None:
-    _, _, body = client_samples(site.mcp)["curl"].partition("-d ")
+    (curl,) = [one.text for one in checks(site.mcp) if one.key == "curl"]
+    _, _, body = curl.partition("-d ")
     with site.client(tokens.bob) as http:
         assert "protocolVersion" in http.post(site.mcp, content=body.strip("'")).text
 

@@ -33,21 +33,30 @@ MODELS = [
 
 
 @pytest.mark.parametrize("name", ["alice", "bob", "mallory"])
-def test_people_without_the_admin_role_are_sent_to_the_login(name: str, request: pytest.FixtureRequest) -> None:
+def test_people_without_the_admin_role_are_refused_with_the_reason(name: str, request: pytest.FixtureRequest) -> None:
     client = enter(request.getfixturevalue(name))
-    for page in ("index", "resources_app_task_changelist", "resources_app_task_add", "auth_user_changelist"):
+    for page in ("index", "login", "resources_app_task_changelist", "resources_app_task_add", "auth_user_changelist"):
         answer = client.get(reverse(f"admin:{page}"))
-        assert answer.status_code == 302
-        assert answer["Location"].startswith(reverse("admin:login"))
+        shown = answer.content.decode()
+        assert answer.status_code == 403, page
+        assert "needs the admin role" in shown and 'href="/board/"' in shown
+        assert 'type="password"' not in shown
 
 
-def test_staff_without_the_admin_role_are_sent_to_the_login_too(alice: User) -> None:
+def test_staff_without_the_admin_role_are_refused_too(alice: User) -> None:
     answer = enter(staff(alice)).get(reverse("admin:resources_app_task_changelist"))
-    assert answer.status_code == 302
+    assert answer.status_code == 403
 
 
-def test_an_admin_who_is_not_staff_does_not_enter(carol: User) -> None:
-    assert enter(carol).get(reverse("admin:index")).status_code == 302
+def test_an_admin_who_is_not_staff_reads_what_is_missing(carol: User) -> None:
+    answer = enter(carol).get(reverse("admin:index"))
+    assert (answer.status_code, "staff status is off" in answer.content.decode()) == (403, True)
+
+
+def test_a_visitor_who_is_not_signed_in_is_sent_to_the_login(db: None) -> None:
+    answer = Client().get(reverse("admin:index"))
+    assert (answer.status_code, answer["Location"].startswith(reverse("admin:login"))) == (302, True)
+    assert 'type="password"' in Client().get(answer["Location"]).content.decode()
 
 
 def test_a_person_without_the_role_cannot_change_anything_by_posting(alice: User) -> None:

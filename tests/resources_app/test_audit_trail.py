@@ -1,13 +1,17 @@
 """Every change says who made it: user, client, agent, scope, address and request."""
 
+from html import unescape
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from resources_app import credentials, tokens, writing
 from resources_app.models import ApiToken, Change
+from resources_app.reading import read
 from tests.accounts.flow import let_in
 from tests.api.clients import ApiClient
-from tests.factories import make_task
+from tests.factories import as_actor, make_task, task_uri
 from tests.resources_app.admin_client import enter, opened, url
 from tests.viewer.browsing import signed_in
 
@@ -20,6 +24,30 @@ def test_a_write_by_token_names_the_token(alice: User) -> None:
     assert (change.author, change.via, change.agent) == (alice, "rest", token.name)
     assert change.client == f"token:{token.pk} {token.name}"
     assert (change.scope, change.address, len(change.request_id)) == ("write", "127.0.0.1", 36)
+
+
+@pytest.mark.django_db(transaction=True, serialized_rollback=True)
+def test_history_activity_and_feed_name_the_agent_and_the_token(alice: User) -> None:
+    task = make_task(title="T")
+    _, secret = tokens.create(alice, "alice's laptop", "write")
+    credential = credentials.recognise(secret)
+    assert credential
+    writing.write(credential.actor("mcp", agent="claude-code"), task_uri(task, "title"), {"type": "set", "value": "U"})
+    for uri in (f"{task_uri(task)}/versions", "mcp://backlog/changes"):
+        rows = read(as_actor(alice), uri).contents["results"]
+        (row,) = [row for row in rows if row["agent"] == "claude-code"]
+        assert (row["author"], row["agent"], row["token"]) == ("alice", "claude-code", "alice's laptop"), uri
+    browser = signed_in(alice)
+    for page in (f"/t/{task.ref}/", "/activity/"):
+        shown = unescape(browser.get(page).content.decode())
+        assert "claude-code" in shown and "with the token alice's laptop" in shown, page
+
+
+def test_what_was_written_in_a_browser_names_no_token(alice: User) -> None:
+    task = make_task(title="T")
+    signed_in(alice).post(f"/t/{task.ref}/set/", {"field": "title", "value": "By hand"})
+    rows = read(as_actor(alice), f"{task_uri(task)}/versions").contents["results"]
+    assert [row["token"] for row in rows] == [None, None]
 
 
 def test_a_write_by_an_oauth_client_names_the_client(alice: User) -> None:

@@ -65,9 +65,9 @@ def test_the_merge_is_saved_with_the_tag_the_dialog_carries(alice: User, carol: 
     writing.write(Actor(carol, "mcp"), task_uri(task, "description"), {"type": "append", "content": "\nTheirs"})
     client = signed_in(alice)
     dialog = fragment(client, f"/t/{task.ref}/set/", {"field": "description", "value": "Mine\n" + BASE, "etag": seen})
-    fresh = text_of(dialog).split('name="etag" value="')[1].split('"')[0]
+    fresh = text_of(dialog).split('name="description_etag" value="')[1].split('"')[0]
     merged = f"Mine\n{BASE}\nTheirs"
-    saved = fragment(client, f"/t/{task.ref}/set/", {"field": "description", "value": merged, "etag": fresh})
+    saved = fragment(client, f"/t/{task.ref}/edit/", {"description": merged, "description_etag": fresh})
     assert saved.status_code == 200
     assert stored(task).description == merged
 

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from mcp_server import mcp_server
 
+from backlog_site.accounts.clients import checks, connections
 from resources_app.fields import FIELDS
 from resources_app.operations import ARGUMENTS
 from resources_app.patterns import Entry
@@ -27,6 +28,7 @@ HEADINGS = [
     "category",
     "mime_type",
 ]
+LOCAL_URL = "http://127.0.0.1:8000/mcp"
 # Of each category in the README; docs/addresses.md has them all.
 SHOWN = 3
 
@@ -106,8 +108,20 @@ def readme() -> str:
     return re.sub(r"(<!-- addresses -->\n).*?(\n<!-- end -->)", rf"\1{table}\2", written, flags=re.DOTALL)
 
 
+def connect_page() -> str:
+    """Return docs/connect.md with the clients between its two marks as the Connect page shows them."""
+    lines: list[str] = []
+    for one in (*connections(LOCAL_URL), *checks(LOCAL_URL)):
+        where = f", in `{one.place}`" if one.place else ""
+        lines += [f"**{one.client}**{where}. {one.note}", "", f"```{one.language}", one.text, "```", ""]
+    written = (settings.BASE_DIR / "docs/connect.md").read_text()
+    before, _, rest = written.partition("<!-- clients -->\n")
+    return f"{before}<!-- clients -->\n" + "\n".join(lines) + "<!-- end -->" + rest.partition("<!-- end -->")[2]
+
+
 def generated_files() -> dict[str, str]:
     pages = {"docs/mcp-list.csv": registry_csv(), "docs/addresses.md": addresses_page(), "README.md": readme()}
+    pages["docs/connect.md"] = connect_page()
     return pages | tool_snapshots()
 
 

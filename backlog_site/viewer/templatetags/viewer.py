@@ -11,6 +11,7 @@ from django import template
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.http import HttpRequest
 from django.templatetags.static import static
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -28,6 +29,9 @@ STATUS_WORDS = {
 }
 PRIORITY_WORDS = {"none": "No priority", "low": "Low", "medium": "Medium", "high": "High", "urgent": "Urgent"}
 PRIORITY_NUMBERS = {name: number for number, name in enumerate(PRIORITY_WORDS)}
+_APPLE = re.compile(r"Macintosh|Mac OS X|iPhone|iPad")
+# On Apple's keyboards a sign in front of the key, elsewhere a word.
+_MODIFIERS = {"command": ("⌘", "Ctrl"), "shift": ("⇧", "Shift")}
 _NICETY = re.compile(r", [^,]+(?= ago| from now)")
 FIELD_WORDS = {
     "epic_id": "Epic",
@@ -109,6 +113,12 @@ def field_words(names: Sequence[str]) -> str:
 
 
 @register.filter
+def field_value(value: Any, name: str) -> str:
+    words = {"status": STATUS_WORDS, "priority": PRIORITY_WORDS}.get(name, {})
+    return words.get(str(value), str(value)) if value not in (None, "") else "–"
+
+
+@register.filter
 def deed_word(action: str) -> str:
     return DEED_WORDS.get(action, action)
 
@@ -152,14 +162,48 @@ def query(context: Mapping[str, Any], **changed: Any) -> str:
     return "?" + pairs.urlencode()
 
 
+@register.simple_tag(takes_context=True)
+def keys(context: Mapping[str, Any], key: str, modifier: str = "command") -> str:
+    """Return the shortcut as the reader's platform writes it: ⌘K on Apple's, Ctrl K elsewhere."""
+    request: HttpRequest | None = context.get("request")
+    agent = request.headers.get("User-Agent", "") if request else ""
+    apple, other = _MODIFIERS[modifier]
+    return f"{apple}{key}" if _APPLE.search(agent) else f"{other} {key}"
+
+
+@register.filter
+def utc(moment: datetime.datetime) -> str:
+    """Return the moment for a `datetime` attribute: the same for every reader."""
+    return moment.astimezone(datetime.UTC).isoformat()
+
+
+@register.filter
+def day_of(moment: datetime.datetime | None) -> SafeString | str:
+    if moment is None:
+        return ""
+    at = _local(moment)
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>', utc(at), f"{at:%Y-%m-%d %H:%M %Z}", f"{at:%-d %b %Y}"
+    )
+
+
+@register.filter
+def local_date(moment: str | datetime.datetime) -> str:
+    return f"{_local(moment):%Y-%m-%d}"
+
+
+def _local(moment: str | datetime.datetime) -> datetime.datetime:
+    return timezone.localtime(datetime.datetime.fromisoformat(moment) if isinstance(moment, str) else moment)
+
+
 @register.filter
 def ago(moment: str | datetime.datetime) -> SafeString:
     """`3 hours ago`, not `3 hours, 12 minutes ago`; the exact time is in the element and under the pointer."""
-    at = datetime.datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    at = _local(moment)
     return format_html(
         '<time datetime="{}" title="{}">{}</time>',
-        at.isoformat(),
-        f"{at:%Y-%m-%d %H:%M} UTC",
+        utc(at),
+        f"{at:%Y-%m-%d %H:%M %Z}",
         _NICETY.sub("", str(naturaltime(at))),
     )
 

@@ -20,6 +20,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from backlog_site.embedded import free_port, spawn, stop
+from tests.mcp.conformance.commands import command_checks
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -117,6 +118,7 @@ def check_clients(modules: Path, folder: Path, environment: dict[str, str]) -> l
             "typescript sdk, handshake era": lambda: _differences(_typescript(modules, site, "sdk")),
             "typescript client, newer era": lambda: _differences(_typescript(modules, site, "client")),
             "inspector, command line": lambda: _inspector(modules, site),
+            **command_checks(modules, folder, site.mcp, site.token),
         }
         return [(name, _problems(check)) for name, check in clients.items()]
 

@@ -6,6 +6,9 @@ const root = document.documentElement, body = document.body;
 export const pane = $('#pane'), dialog = $('#dialog'), mayWrite = 'writes' in body.dataset, me = body.dataset.user;
 const csrf = $('meta[name=csrf]').content;
 
+// The server shows times in the zone of this browser. The login page has zone.js for it: before there is a cookie, times are in UTC.
+document.cookie = `timezone=${Intl.DateTimeFormat().resolvedOptions().timeZone || ''}; path=/; max-age=31536000; samesite=lax`;
+
 export const icon = name => `<svg class="i s-${name}" aria-hidden="true"><use href="${body.dataset.icons}#${name}"/></svg>`;
 export const send = (url, fields) => fetch(url, { method: 'POST', body: new URLSearchParams(fields), headers: { 'X-CSRFToken': csrf, Accept: 'application/json' } });
 export const announce = text => { $('#said').textContent = text; };
@@ -88,6 +91,7 @@ async function openDialog(url) {
   $('[autofocus]', dialog)?.focus();
 }
 dialog.addEventListener('close', () => $('.dialog-body').replaceChildren());
+dialog.addEventListener('cancel', e => { if (dirtyForms(dialog).length) { e.preventDefault(); dismissDialog(); } });
 async function create(form) {
   const answer = await send('/new/', new FormData(form)).catch(() => null), made = await answer?.json().catch(() => null);
   if (!answer?.ok) { const error = $('.error', form); error.hidden = false; error.textContent = made?.error?.message || 'The server does not answer. Nothing was created.'; return; }
@@ -95,16 +99,55 @@ async function create(form) {
   dispatchEvent(new CustomEvent('backlog:changed', { detail: { ref: made.ref } }));
 }
 
-/* drafts stay in this browser until they are saved */
-const draftKey = area => 'draft:' + (area.dataset.draft || `${area.form.dataset.draftOf}:${area.form.elements.etag.value}`);
-const isDraft = area => area.matches?.('textarea[data-draft], [data-draft-of] textarea');
-function restoreDrafts(within) {
-  for (const area of $$('textarea', within).filter(isDraft)) {
-    const kept = localStorage.getItem(draftKey(area));
-    if (kept && kept !== area.value) { area.value = kept; if (!area.dataset.draft) say('Your draft is back.'); }
-  }
+/* drafts stay in this browser until they are saved; the draft of a field keeps the ETag it started from, so that a save
+   after somebody else's shows both versions */
+const DRAFTS = 'textarea[data-draft], .edit[data-draft-of] :is([name=title], [name=description])';
+const draftKey = field => 'draft:' + (field.dataset.draft || `${field.form.dataset.draftOf}:${field.name}`);
+const etagOf = field => field.form?.elements[`${field.name}_etag`];
+const readDraft = field => { try { return JSON.parse(localStorage.getItem(draftKey(field))); } catch { return { value: localStorage.getItem(draftKey(field)) }; } };
+function keepDraft(field) {
+  if (field.value === field.defaultValue) localStorage.removeItem(draftKey(field));
+  else localStorage.setItem(draftKey(field), JSON.stringify({ value: field.value, etag: etagOf(field)?.value }));
 }
-addEventListener('input', e => { if (isDraft(e.target)) localStorage.setItem(draftKey(e.target), e.target.value); });
+function restoreDrafts(within) {
+  let isBack = false;
+  for (const field of $$(DRAFTS, within)) {
+    const kept = readDraft(field);
+    if (typeof kept?.value !== 'string' || kept.value === field.value) continue;
+    field.value = kept.value;
+    if (etagOf(field)) { etagOf(field).value = kept.etag; isBack = true; }
+  }
+  if (isBack) say('Your draft is back.');
+}
+function forgetDrafts(form) {
+  for (const field of $$('[data-draft]', form)) localStorage.removeItem(draftKey(field));
+  const { draftOf } = form.dataset;
+  if (draftOf) for (const name of ['title', 'description']) localStorage.removeItem(`draft:${draftOf}:${name}`);
+}
+addEventListener('input', e => { if (e.target.matches?.(DRAFTS)) keepDraft(e.target); });
+
+/* unsaved text is dropped only after a question */
+const isDirty = form => [...form.elements].some(field => field.matches('textarea, input:not([type=hidden], [type=checkbox])') && field.value !== field.defaultValue);
+const dirtyForms = within => [within, ...$$('[data-guarded]', within)].filter(form => form.matches('[data-guarded]') && isDirty(form));
+async function mayDrop(within) {
+  const dirty = dirtyForms(within), question = $('#ask');
+  if (!dirty.length) return true;
+  if (question.open) return false;
+  question.returnValue = ''; question.showModal();
+  await new Promise(answered => question.addEventListener('close', answered, { once: true }));
+  if (question.returnValue !== 'discard') return false;
+  for (const form of dirty) { form.reset(); forgetDrafts(form); }
+  return true;
+}
+const dismissDialog = async () => { if (await mayDrop(dialog)) dialog.close(); };
+const dismissPane = async () => { if (await mayDrop(pane)) closePane(); };
+const leaveEditor = form => $('[data-cancel]', form).click();
+document.addEventListener('click', async e => {
+  const cancel = e.target.closest?.('[data-cancel]'), form = cancel?.closest('form');
+  if (!form || !isDirty(form)) return;
+  e.preventDefault(); e.stopImmediatePropagation();
+  if (await mayDrop(form)) cancel.click();
+}, true);
 export const isWriting = holder => !!$('.editing', holder) || $$('.say textarea, .reword[open] textarea, .adder[open] input', holder).some(area => area.value && area.type !== 'hidden' || area === document.activeElement);
 
 document.addEventListener('focusin', e => { if (e.target.matches('textarea')) import('./completing.js'); });
@@ -113,6 +156,11 @@ document.addEventListener('focusin', e => { if (e.target.matches('textarea')) im
 document.addEventListener('htmx:config:request', e => { e.detail.ctx.request.headers['X-CSRFToken'] = csrf; });
 document.addEventListener('refused', e => say(`${e.detail.message} ${e.detail.suggestion || ''}`));
 document.addEventListener('htmx:error', () => say('The server does not answer.'));
+// What was saved is no draft any more. Asked before the swap: after it the form may be gone.
+document.addEventListener('htmx:before:swap', e => {
+  const { sourceElement: form, request, response } = e.detail.ctx;
+  if (request?.method === 'POST' && response?.status < 400 && form?.matches?.('form')) forgetDrafts(form);
+});
 // A refresh that comes back after its reader went elsewhere or began to write is let go.
 document.addEventListener('htmx:before:swap', e => {
   const { refreshes, target } = e.detail.ctx;
@@ -123,7 +171,6 @@ document.addEventListener('htmx:after:swap', e => {
   if (target?.closest?.('#dialog')) { if (!dialog.open) dialog.showModal(); return; }
   const form = ctx.sourceElement?.closest?.('form');
   if (ctx.request?.method === 'POST' && form) {
-    $$('textarea', form).filter(isDraft).forEach(area => localStorage.removeItem(draftKey(area)));
     if ('resets' in form.dataset) form.reset();
     if (form.closest('#dialog')) dialog.close();
   } else if (ctx.sourceElement?.closest?.('#dialog')) dialog.close();
@@ -138,11 +185,11 @@ function fresh(within) {
 /* one listener for all clicks */
 const acts = {
   spot: at => spotlight(at?.dataset?.words),
-  close: () => closePane(),
+  close: dismissPane,
   theme: switchTheme,
   keys: () => $('#keys').showModal(),
   create: at => openDialog(at?.getAttribute?.('href') || '/new/'),
-  dismiss: () => dialog.close(),
+  dismiss: dismissDialog,
   pick: at => openDialog(at.dataset.url),
 };
 export const actions = acts;
@@ -152,7 +199,8 @@ document.addEventListener('click', e => {
   const act = e.target.closest('[data-act]');
   if (act && acts[act.dataset.act] && plain) { e.preventDefault(); acts[act.dataset.act](act); return; }
   const line = e.target.closest('.ln a'); if (line) return copyLine(line);
-  if (e.target === dialog || e.target.id === 'spot' || e.target.id === 'keys') return e.target.close();
+  if (e.target === dialog) return dismissDialog();
+  if (e.target.id === 'spot' || e.target.id === 'keys') return e.target.close();
   if (!plain) return;
   const link = e.target.closest('a.t, a.ref, a.uri, a.ref-link');
   if (link && !link.closest('[role=option]')) { e.preventDefault(); openPane(link.getAttribute('href'), { nested: !!link.closest('#pane') }); }
@@ -204,8 +252,8 @@ export const keys = {
   c: () => mayWrite && openDialog('/new/'),
   y: () => { const uri = $('#pane:not([hidden]) [data-copy]')?.dataset.copy || (current() && `mcp://backlog/tasks/${current().id}`) || $('main [data-copy]')?.dataset.copy; if (uri) copy(uri); },
   e: () => (pane.hidden ? $('main [data-edit]') : $('[data-edit]', pane))?.click(),
-  '\\': () => { if (!pane.hidden) closePane(); else if (current()) openPane(`/t/${current().id}/`); },
-  Escape: () => closePane(),
+  '\\': () => { if (!pane.hidden) dismissPane(); else if (current()) openPane(`/t/${current().id}/`); },
+  Escape: () => { const form = $('.edit', pane.hidden ? $('main') : pane); form ? leaveEditor(form) : dismissPane(); },
 };
 let chord = 0;
 addEventListener('keydown', e => {
@@ -215,6 +263,8 @@ addEventListener('keydown', e => {
   const ref = current()?.id || openItems().map(holder => shownIn(holder).ref)[0];
   if (command && e.key === '.' && ref) { e.preventDefault(); copy(ref); return; }
   if (e.key === 'Enter' && e.shiftKey && e.target.dataset?.ref) { e.preventDefault(); showHover(e.target); return; }
+  if (e.key === 'Escape' && dialog.open && !$('#ask').open) { e.preventDefault(); dismissDialog(); return; }
+  if (e.key === 'Escape' && e.target.form?.matches('.edit')) { e.preventDefault(); leaveEditor(e.target.form); return; }
   if (e.key === 'Escape' && e.target.matches?.('input:not([type=checkbox]), textarea, select')) { e.target.blur(); return; }
   const busy = e.target.matches?.('input:not([type=checkbox]), textarea, select') || $('dialog[open]') || $('#menu').matches(':popover-open');
   if (busy || command || e.altKey || (localStorage.keys === 'off' && e.key.length === 1)) return;
