@@ -25,7 +25,7 @@ def unknown_migrations() -> list[str]:
     loader = MigrationLoader(connection)
     known = set(loader.disk_migrations)
     for migration in loader.disk_migrations.values():
-        known |= {tuple(replaced) for replaced in migration.replaces}
+        known |= {(label, name) for label, name in migration.replaces}
     labels = {config.label for config in apps.get_app_configs() if config.name.split(".")[0] in OUR_PACKAGES}
     unknown = [key for key in loader.applied_migrations if key[0] in labels and key not in known]
     return sorted(f"{label}.{name}" for label, name in unknown)
