@@ -1,6 +1,7 @@
 """Structured logs: one line per request, nothing for the probes, no secrets."""
 
 import logging
+import os
 from typing import Any
 
 import structlog
@@ -59,6 +60,10 @@ def structured_logs(*, is_for_eyes: bool, level: str) -> dict[str, Any]:
     }
 
 
+def _console() -> structlog.dev.ConsoleRenderer:
+    return structlog.dev.ConsoleRenderer(colors=not os.environ.get("NO_COLOR"))
+
+
 def _formatter(is_for_eyes: bool) -> dict[str, Any]:
     return {
         "()": structlog.stdlib.ProcessorFormatter,
@@ -67,7 +72,7 @@ def _formatter(is_for_eyes: bool) -> dict[str, Any]:
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.format_exc_info,
             scrub,
-            structlog.dev.ConsoleRenderer() if is_for_eyes else structlog.processors.JSONRenderer(),
+            _console() if is_for_eyes else structlog.processors.JSONRenderer(),
         ],
     }
 

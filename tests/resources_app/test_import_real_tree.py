@@ -1,7 +1,6 @@
 """A tree as the repository of backlog-mcp keeps its own: six tasks in a folder of theirs, and hundreds of documents."""
 
 import json
-import os
 from io import StringIO
 from pathlib import Path
 
@@ -155,7 +154,7 @@ def test_nothing_is_read_through_a_linked_folder(name: str, tree: Path, tmp_path
     outside = tmp_path / "elsewhere"
     write_file(outside, "TASK-0001.jsonl", '{"created_at": "2026-01-01T00:00:00Z", "body": "secret"}\n')
     write_file(outside, "tasks/TASK-0001.md.json", '{"title": "secret"}')
-    os.symlink(outside, tree / name)
+    (tree / name).symlink_to(outside)
     report = run_import(tree)
     assert "symbolic link" in reasons(report.failures)[name]
     assert not Comment.objects.exists() and not Task.objects.filter(title="secret").exists()
