@@ -1,6 +1,7 @@
 """Structured logs: one line per request, nothing for the probes, no secrets."""
 
 import logging
+import os
 import time
 from http import HTTPStatus
 from typing import Any
@@ -113,6 +114,10 @@ def structured_logs(*, is_for_eyes: bool, level: str) -> dict[str, Any]:
     }
 
 
+def _console() -> structlog.dev.ConsoleRenderer:
+    return structlog.dev.ConsoleRenderer(colors=not os.environ.get("NO_COLOR"))
+
+
 def _formatter(is_for_eyes: bool) -> dict[str, Any]:
     return {
         "()": structlog.stdlib.ProcessorFormatter,
@@ -121,7 +126,7 @@ def _formatter(is_for_eyes: bool) -> dict[str, Any]:
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.format_exc_info,
             scrub,
-            structlog.dev.ConsoleRenderer() if is_for_eyes else structlog.processors.JSONRenderer(),
+            _console() if is_for_eyes else structlog.processors.JSONRenderer(),
         ],
     }
 

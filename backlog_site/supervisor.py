@@ -51,8 +51,23 @@ class Backoff:
         return float(min(self.longest, self.first * 2 ** min(failures - 1, 16)))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Settling:
+    """The end of start-up: nothing was written for `quiet` seconds, or `longest` seconds have passed since all were ready."""
+
+    quiet: float = 3
+    longest: float = 30
+
+    def is_over(self, ready_at: float, output: "_Output") -> bool:
+        now = time.monotonic()
+        return now - max(ready_at, output.last_line_at) >= self.quiet or now - ready_at >= self.longest
+
+
 class Supervisor:
-    """Each stage starts when all services of the one before are ready; stages stop in the opposite order."""
+    """Each stage starts when all services of the one before are ready; stages stop in the opposite order.
+
+    `on_ready` is called when all are ready, and once more at the end of start-up if other lines came after it.
+    """
 
     def __init__(
         self,
@@ -62,12 +77,15 @@ class Supervisor:
         on_ready: Callable[[], None] = lambda: None,
         backoff: Backoff | None = None,
         patience: float = 15,
+        settling: Settling | None = None,
     ) -> None:
         self._output = _Output(write)
         self._stages = [[_Child(service, backoff or Backoff(), self._output) for service in stage] for stage in stages]
         self._on_ready = on_ready
+        self._settling = settling or Settling()
         self._patience = patience
-        self._announced = False
+        self._announced: float | None = None
+        self._settled = False
         self._stop_requests = 0
 
     def run(self) -> None:
@@ -95,9 +113,16 @@ class Supervisor:
                 child.start_when_due()
             if not all(child.has_been_ready() for child in stage):
                 return
-        if not self._announced:
-            self._announced = True
-            self._on_ready()
+        if self._announced is None:
+            self._announce()
+        elif not self._settled and self._settling.is_over(self._announced, self._output):
+            self._settled = True
+            if self._output.last_line_at > self._announced:
+                self._announce()
+
+    def _announce(self) -> None:
+        self._on_ready()
+        self._announced = time.monotonic()
 
     def _stop(self) -> None:
         self._output.say("serve", "stopping")
@@ -186,8 +211,10 @@ class _Output:
         self._write = write
         self._selector = selectors.DefaultSelector()
         self._unfinished: dict[int, bytes] = {}
+        self.last_line_at = 0.0
 
     def say(self, name: str, line: str) -> None:
+        self.last_line_at = time.monotonic()
         self._write(f"{name:<{_NAME_WIDTH}}| {line}")
 
     def attach(self, name: str, stream: IO[bytes]) -> None:

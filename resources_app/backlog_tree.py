@@ -21,6 +21,8 @@ OWN_FOLDERS = (*FOLDERS.values(), ARCHIVE, COMMENTS, METADATA, *AREAS)
 MAX_ITEM_BYTES = 10_000_000
 MAX_FACTS_BYTES = 100_000_000
 
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
 
 @dataclass
 class Report:
@@ -29,12 +31,18 @@ class Report:
     counts: Counter[str] = field(default_factory=Counter)
     warnings: list[tuple[str, str]] = field(default_factory=list)
     failures: list[tuple[str, str]] = field(default_factory=list)
+    left_out: list[tuple[str, str]] = field(default_factory=list)
 
     def warn(self, path: str, *messages: str) -> None:
         self.warnings += [(path, message) for message in messages]
 
     def fail(self, path: str, message: str) -> None:
+        """It was refused: something is wrong with it."""
         self.failures.append((path, message))
+
+    def leave_out(self, path: str, reason: str) -> None:
+        """It is not what was asked for."""
+        self.left_out.append((path, reason))
 
 
 def item_path(kind: str, ref: str, *, archived: bool) -> str:
@@ -72,15 +80,32 @@ class Tree:
                 elif not name.startswith("."):
                     yield path
 
-    def top_files(self) -> list[str]:
-        """Files in the root itself."""
-        return sorted(entry.name for entry in os.scandir(self.root) if entry.is_file(follow_symlinks=False))
+    def all_files(self, report: Report) -> Iterator[str]:
+        """Every file, in order. Links are named and not followed; of hidden files and folders only the names are read."""
+        for place, folders, names in os.walk(self.root):
+            visible = [name for name in sorted(folders) if not self._passes_over(place, name, report)]
+            folders[:] = visible
+            yield from (
+                self._relative(place, name) for name in sorted(names) if not self._passes_over(place, name, report)
+            )
+
+    def _passes_over(self, place: str, name: str, report: Report) -> bool:
+        path = self._relative(place, name)
+        if name.startswith("."):
+            report.leave_out(path, "It is hidden.")
+        elif not (Path(place) / name).is_symlink():
+            return False
+        elif path.partition("/")[0] in OWN_FOLDERS:
+            report.fail(path, "It is a symbolic link and was not followed.")
+        else:
+            report.leave_out(path, "It is a symbolic link and was not followed.")
+        return True
+
+    def _relative(self, place: str, name: str) -> str:
+        return (Path(place) / name).relative_to(self.root).as_posix()
 
     def read(self, path: str, max_bytes: int = MAX_ITEM_BYTES) -> bytes:
-        try:
-            descriptor = os.open(self.root / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError as error:
-            raise ValidationFailed(f"It cannot be read: {error.strerror}.") from error
+        descriptor = self._open(path)
         with os.fdopen(descriptor, "rb") as file:
             facts = os.fstat(descriptor)
             if not stat.S_ISREG(facts.st_mode):
@@ -88,6 +113,28 @@ class Tree:
             if facts.st_size > max_bytes:
                 raise ValidationFailed(f"It is {facts.st_size} bytes long, {max_bytes} at most.")
             return file.read(max_bytes)
+
+    def _open(self, path: str) -> int:
+        """By descriptors, so that no folder on the way can be a link."""
+        *folders, name = path.split("/")
+        above = os.open(self.root, _FOLDER)
+        try:
+            for folder in folders:
+                below = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=above)
+                os.close(above)
+                above = below
+            return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=above)
+        except OSError as error:
+            linked = self._first_link(path)
+            reason = f"{linked} is a symbolic link and was not followed" if linked else error.strerror
+            raise ValidationFailed(f"It cannot be read: {reason}.") from error
+        finally:
+            os.close(above)
+
+    def _first_link(self, path: str) -> str:
+        parts = path.split("/")
+        above = ("/".join(parts[:depth]) for depth in range(1, len(parts) + 1))
+        return next((place for place in above if (self.root / place).is_symlink()), "")
 
     def read_text(self, path: str, max_bytes: int = MAX_ITEM_BYTES) -> str:
         try:

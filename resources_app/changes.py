@@ -7,10 +7,12 @@ gives to committed rows: see sequencing.py.
 
 import datetime
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import BigIntegerField, Func
 from django.utils import timezone
 
@@ -29,6 +31,7 @@ MAX_CLIENT = 150
 # Called inside the transaction, after the row was written: an index that follows writes registers here.
 Listener = Callable[[Change, Versioned], None]
 _listeners: list[Listener] = []
+_held: ContextVar[list[tuple[Change, Versioned]] | None] = ContextVar("held", default=None)
 
 
 class _CurrentTransaction(Func):
@@ -75,9 +78,34 @@ def record(
     )
     change.save(force_insert=True)
     sequencing.follow_write()
+    if (held := _held.get()) is None:
+        _call_listeners(change, thing)
+    else:
+        held[:] = [(change, thing)]
+    return change
+
+
+def _call_listeners(change: Change, thing: Versioned) -> None:
     for listener in _listeners:
         listener(change, thing)
-    return change
+
+
+@contextmanager
+def listeners_called_once() -> Iterator[None]:
+    """Call the listeners when the block ends, for its last change alone.
+
+    For many comments on one item: each call would index all of them again. The block may hold several transactions; the
+    listeners get one of their own. A kill before that leaves the index stale, which the sweep repairs.
+    """
+    held: list[tuple[Change, Versioned]] = []
+    token = _held.set(held)
+    try:
+        yield
+    finally:
+        _held.reset(token)
+        with transaction.atomic():
+            for change, thing in held:
+                _call_listeners(change, thing)
 
 
 # What is mirrored comes a page at a time, and has neither author nor revisions.

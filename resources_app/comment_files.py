@@ -42,7 +42,7 @@ def lines_of(item: Task | Epic, comments: Iterable[Comment]) -> list[CommentLine
     names = {moment: list(authors) for moment, authors in remembered_authors(item).items()}
     lines = []
     for comment in comments:
-        strangers = names.get(write_time(comment.created_at), [])
+        strangers = names.get(author_key(comment.created_at), [])
         known = comment.author.username if comment.author else None
         author = known or (strangers.pop(0) if strangers else None)
         lines.append(
@@ -51,6 +51,11 @@ def lines_of(item: Task | Epic, comments: Iterable[Comment]) -> list[CommentLine
             )
         )
     return lines
+
+
+def author_key(moment: datetime.datetime) -> str:
+    """The time of the comment as the bookkeeping has always written it."""
+    return moment.astimezone(datetime.UTC).isoformat().replace("+00:00", "Z")
 
 
 def remembered_authors(item: Task | Epic) -> dict[str, list[str]]:
@@ -92,5 +97,8 @@ def _read_line(line: str) -> CommentLine:
 def _time(facts: dict[str, Any], name: str) -> datetime.datetime | None:
     if not facts.get(name):
         return None
-    moment = datetime.datetime.fromisoformat(facts[name])
-    return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
+    try:
+        moment = datetime.datetime.fromisoformat(facts[name])
+        return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).astimezone(datetime.UTC)
+    except OverflowError:
+        raise ValidationFailed(f"{name} is out of range: {facts[name]!r}.") from None

@@ -24,6 +24,7 @@ from resources_app.comment_files import lines_of
 from resources_app.contents import examine, facts_of
 from resources_app.documents import document_of
 from resources_app.errors import BacklogError
+from resources_app.file_layout import item_text
 from resources_app.markdown_files import item_frontmatter, write_body, write_time
 from resources_app.models import Comment, Epic, Resource, Task
 
@@ -141,7 +142,7 @@ def _item_file(item: Task | Epic) -> tuple[str, bytes]:
     facts, body = item_frontmatter(item, document), write_body(document["description"])
     text = frontmatter.render(facts, body)
     if len(text.encode()) - len(body.encode()) <= frontmatter.MAX_BYTES:
-        return text, b""
+        return item_text(item), b""
     short = {"title": document["title"], **{key: facts[key] for key in _SHORT_KEYS if key in facts}}
     return frontmatter.render(short, body), _as_json(facts)
 

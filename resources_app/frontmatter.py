@@ -54,6 +54,11 @@ def render(frontmatter: dict[str, Any], body: str) -> str:
     return f"---\n---\n{body}" if _looks_fenced(body) else body
 
 
+def render_entry(name: str, value: Any) -> str:
+    """One entry of the frontmatter, as render writes it."""
+    return _dump({name: value})
+
+
 def rejoin(text: str, frontmatter: dict[str, Any], body: str) -> str:
     """`text` with another frontmatter or body: comments, order and quoting stay as long as the frontmatter does."""
     parsed = parse(text)

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from resources_app import history, storing
 from resources_app.access import Actor
-from resources_app.backlog_tree import ARCHIVE, Report, Tree
+from resources_app.backlog_tree import ARCHIVE, AREAS, Report, Tree
 from resources_app.contents import MAX_BINARY_BYTES, Contents, examine_upload, facts_of
 from resources_app.documents import document_of, uri_of
 from resources_app.edits import Edit
@@ -23,15 +23,18 @@ from resources_app.writing import write_transaction
 _FACTS = ("title", "description", "tags", "groups")
 
 
-def import_file(actor: Actor, tree: Tree, path: str, report: Report) -> None:
-    """The file wins where it differs from what was last imported; what was changed here meanwhile stays."""
-    stored = check_path(path.removeprefix(f"{ARCHIVE}/"))
+def import_file(actor: Actor, tree: Tree, path: str, report: Report, *, as_document: bool = False) -> None:
+    """The file wins where it differs from what was last imported; what was changed here meanwhile stays.
+
+    A document is a file beside the folders of the backlog; it is stored below resources/.
+    """
+    stored = check_path(f"{AREAS[0]}/{path}" if as_document else path.removeprefix(f"{ARCHIVE}/"))
     beside = tree.read_facts_beside(path)
     found = examine_upload(stored, tree.read(path, MAX_BINARY_BYTES), beside.get("mime_type"))
     facts = (
         facts_of(stored, found.text or "") | {"groups": []} | {name: beside[name] for name in _FACTS if name in beside}
     )
-    archived_at = _archived_at(beside) if path != stored else None
+    archived_at = _archived_at(beside) if path == f"{ARCHIVE}/{stored}" else None
     with write_transaction():
         resource = Resource.objects.filter(path=stored).first()
         version = resource.version if resource else 0
@@ -91,7 +94,10 @@ def _make_groups(names: Any) -> None:
 
 
 def _archived_at(beside: dict[str, Any]) -> datetime.datetime:
+    if "archived_at" not in beside:
+        return timezone.now()
     try:
-        return datetime.datetime.fromisoformat(beside["archived_at"]) if "archived_at" in beside else timezone.now()
-    except (TypeError, ValueError) as error:
+        moment = datetime.datetime.fromisoformat(beside["archived_at"])
+        return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).astimezone(datetime.UTC)
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValidationFailed(f"archived_at is not a time: {beside['archived_at']!r}.") from error

@@ -7,21 +7,28 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
+from resources_app import changes
 from resources_app.access import Actor
 from resources_app.backlog_tree import Report
-from resources_app.comment_files import AUTHORS, CommentLine, remembered_authors
+from resources_app.comment_files import AUTHORS, CommentLine, author_key, remembered_authors
 from resources_app.documents import MODELS, document_of, uri_of, visible_tasks
 from resources_app.edits import Edit
 from resources_app.fields import parse_ref
+from resources_app.file_layout import LAYOUT, item_text, needed_layout
 from resources_app.history import Document
-from resources_app.item_files import ItemFile
-from resources_app.markdown_files import BOOKKEEPING, kept_keys, write_time
+from resources_app.importing_folders import FOLDERS_AS
+from resources_app.item_files import ItemFile, digest_of
+from resources_app.markdown_files import BOOKKEEPING, kept_keys
 from resources_app.models import Comment, Epic, Task
+from resources_app.time_slices import time_slices
 from resources_app.write_session import WriteSession
 from resources_app.writing import create_item, write_transaction
 
 DIGESTS = "digests"
 _ONE_REFERENCE = ("assignee", "epic_id")
+
+# Comments that are here already, by time, author and agent.
+Present = dict[tuple[Any, str | None, str], list[Comment]]
 
 
 class ItemImport:
@@ -41,8 +48,9 @@ class ItemImport:
                 outcome, item = "created", self._create()
             else:
                 outcome = "updated" if self._update(session, item) else "unchanged"
-            self.report.counts[f"{self.file.kind}s {outcome}"] += 1
-            self._add_comments(session, item)
+        self.report.counts[f"{self.file.kind}s {outcome}"] += 1
+        if self.comments:
+            self._add_comments(item)
 
     def settle_archive(self) -> None:
         """After everything else: tasks can only be put into an epic that is not archived yet."""
@@ -86,7 +94,8 @@ class ItemImport:
         self.must_archive = self.file.archived and moved and not self._is_outdated(item)
         if item.archived_at and not self.file.archived and moved:
             internal["archived_at"] = None
-        if not changed and "archived_at" not in internal and _lasting(internal) == _lasting(before):
+        as_before = _lasting(internal) == _lasting(before) and self._has_layout(item, internal)
+        if not changed and "archived_at" not in internal and as_before:
             return False
         if self._is_outdated(item):
             self.file.warnings.append("It was changed here after the file was written; the file was not taken over.")
@@ -124,8 +133,19 @@ class ItemImport:
         written = self.file.times.get("updated_at")
         return not self._base(item) and written is not None and written < item.updated_at
 
+    def _has_layout(self, item: Task | Epic, internal: Document) -> bool:
+        """Whether an export would write the file as it is."""
+        stored, found = (extra.get(BOOKKEEPING, {}).get(LAYOUT) for extra in (item.extra, internal["extra"]))
+        return stored == found or digest_of(item_text(item)) == self.file.digest
+
     def _extra(self, before: Document) -> dict[str, Any]:
         noted = dict(before.get("extra", {}).get(BOOKKEEPING, {})) | {DIGESTS: self.said}
+        for name in (LAYOUT, FOLDERS_AS):
+            noted.pop(name, None)
+        if self.file.folders_as:
+            noted[FOLDERS_AS] = self.file.folders_as
+        if layout := needed_layout(self.file):
+            noted[LAYOUT] = layout
         strangers = self._strangers()
         if strangers:
             noted[AUTHORS] = noted.get(AUTHORS, {}) | strangers
@@ -168,42 +188,57 @@ class ItemImport:
         strangers: dict[str, list[str]] = defaultdict(list)
         for line in self.comments:
             if line.author and line.author not in known:
-                strangers[write_time(line.created_at)].append(line.author)
+                strangers[author_key(line.created_at)].append(line.author)
         return dict(strangers)
 
-    def _add_comments(self, session: WriteSession, item: Task | Epic) -> None:
-        present = self._present_comments(item) if self.comments else {}
-        for line in self.comments:
-            twins = present.get((line.created_at, line.author, line.agent), [])
-            comment = twins.pop(0) if twins else None
-            if comment is None:
-                session.insert(self._comment(item, line), {})
-                self.report.counts["comments created"] += 1
-            elif comment.body != line.body and comment.updated_at < line.updated_at:
-                edit = Edit({"type": "set", "value": line.body}, {"body": line.body})
-                session.save(comment, edit, uri=uri_of(comment), action="update")
-                self.report.counts["comments updated"] += 1
+    def _add_comments(self, item: Task | Epic) -> None:
+        """In transactions of their own: there may be thousands."""
+        present = self._present_comments(item)
+        authors = self._authors()
+        with changes.listeners_called_once():
+            for part in time_slices(self.comments):
+                with write_transaction():
+                    session = WriteSession(self.actor)
+                    for line in part:
+                        self._add_comment(session, item, line, present, authors)
 
-    def _present_comments(self, item: Task | Epic) -> dict[tuple[Any, str | None, str], list[Comment]]:
+    def _add_comment(
+        self, session: WriteSession, item: Task | Epic, line: CommentLine, present: Present, authors: dict[str, User]
+    ) -> None:
+        twins = present.get((line.created_at, line.author, line.agent), [])
+        comment = twins.pop(0) if twins else None
+        if comment is None:
+            session.insert(_comment(item, line, authors.get(line.author or "")), {})
+            self.report.counts["comments created"] += 1
+        elif comment.body != line.body and comment.updated_at < line.updated_at:
+            edit = Edit({"type": "set", "value": line.body}, {"body": line.body})
+            session.save(comment, edit, uri=uri_of(comment), action="update")
+            self.report.counts["comments updated"] += 1
+
+    def _authors(self) -> dict[str, User]:
+        names = {line.author for line in self.comments if line.author}
+        return {user.username: user for user in User.objects.filter(username__in=names)}
+
+    def _present_comments(self, item: Task | Epic) -> Present:
         names = {moment: list(authors) for moment, authors in remembered_authors(item).items()}
-        present: dict[tuple[Any, str | None, str], list[Comment]] = defaultdict(list)
+        present: Present = defaultdict(list)
         for comment in item.comments.select_related("author").order_by("created_at", "pk"):
-            strangers = names.get(write_time(comment.created_at), [])
+            strangers = names.get(author_key(comment.created_at), [])
             author = comment.author.username if comment.author else strangers.pop(0) if strangers else None
             present[comment.created_at, author, comment.agent].append(comment)
         return present
 
-    def _comment(self, item: Task | Epic, line: CommentLine) -> Comment:
-        author = User.objects.filter(username=line.author).first() if line.author else None
-        return Comment(
-            **{item.KIND: item},
-            author=author,
-            agent=line.agent,
-            body=line.body,
-            created_at=line.created_at,
-            updated_at=line.updated_at,
-            archived_at=line.archived_at,
-        )
+
+def _comment(item: Task | Epic, line: CommentLine, author: User | None) -> Comment:
+    return Comment(
+        **{item.KIND: item},
+        author=author,
+        agent=line.agent,
+        body=line.body,
+        created_at=line.created_at,
+        updated_at=line.updated_at,
+        archived_at=line.archived_at,
+    )
 
 
 def _lasting(document: Document) -> dict[str, Any]:

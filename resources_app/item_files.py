@@ -17,10 +17,14 @@ from resources_app.markdown_files import BOOKKEEPING, FIELD_KEYS, TIMES, read_bo
 from resources_app.vocabulary import Kind
 
 _ID = re.compile(r"(TASK|EPIC)-([0-9]{1,15})(?![0-9])", re.ASCII | re.IGNORECASE)
+FOLDER_ID = re.compile(r"FLDR-([0-9]{1,15})(?![0-9])", re.ASCII | re.IGNORECASE)
 _HEADING = re.compile(r"^#{1,6} +(\S.*)$", re.MULTILINE)
 _ANCHOR = re.compile(r"[:,\[-]\s*&(\w+)", re.ASCII)
 _KINDS = {"TASK": Kind.TASK, "EPIC": Kind.EPIC}
 _PLAIN = (str, int, float)
+
+# How a file was written: its head word for word, blank lines around the text, line ends. See file_layout.py.
+Layout = dict[str, Any]
 
 
 @dataclass
@@ -35,6 +39,11 @@ class ItemFile:
     times: dict[str, datetime.datetime] = field(default_factory=dict)
     archived: bool = False
     warnings: list[str] = field(default_factory=list)
+    layout: Layout = field(default_factory=dict)
+    digest: str = ""
+    # The folder of backlog-mcp it lies in, and what that became: "epics" or "labels".
+    folder: str = ""
+    folders_as: str = ""
 
     @property
     def ref(self) -> str:
@@ -56,9 +65,15 @@ def make_ref(kind: str, number: int) -> str:
     return f"{'TASK' if kind == Kind.TASK else 'EPIC'}-{number:04d}"
 
 
-def read_item_file(path: str, text: str, beside: dict[str, Any] | None = None) -> ItemFile:
-    """`beside` is frontmatter that was too long for the file. Refuses only what nothing can be made of."""
-    text = _unix_lines(text)
+def read_item_file(
+    path: str, text: str, beside: dict[str, Any] | None = None, *, as_epic: int | None = None
+) -> ItemFile:
+    """`beside` is frontmatter that was too long for the file. Refuses only what nothing can be made of.
+
+    `as_epic` is the number of the epic that a folder of backlog-mcp becomes.
+    """
+    written = text
+    text = unix_lines(written)
     parsed = frontmatter.parse(text)
     if _repeats_itself(parsed):
         raise ValidationFailed("Its frontmatter uses YAML aliases, which are refused: they can grow without bounds.")
@@ -67,8 +82,11 @@ def read_item_file(path: str, text: str, beside: dict[str, Any] | None = None) -
             parsed.problems[0] if parsed.problems else "The frontmatter does not end: no second '---'."
         )
     facts = parsed.frontmatter | (beside or {})
-    item = _identify(path, facts)
+    item = _identify(path, facts) if as_epic is None else _folder_as_epic(path, facts, as_epic)
     item.warnings += parsed.problems
+    item.digest = digest_of(written)
+    if not parsed.problems and not beside:
+        item.layout = layout_of(written, parsed.head, parsed.body)
     if facts.pop(BOOKKEEPING, None) is not None:
         item.warnings.append(f"The key {BOOKKEEPING!r} is reserved and was left out.")
     _take_texts(item, facts, read_body(parsed.body))
@@ -87,7 +105,20 @@ def _repeats_itself(parsed: frontmatter.Parsed) -> bool:
     return any(f"*{name}" in parsed.head for name in anchors)
 
 
-def _unix_lines(text: str) -> str:
+def layout_of(written: str, head: str, body: str) -> Layout:
+    """Return nothing for a file without frontmatter: what we export has some."""
+    rest = body.removeprefix("\n")
+    layout = {
+        "head": head,
+        "before": body[: len(body) - len(rest)],
+        "after": "\n" if rest.endswith("\n") else "",
+        "crlf": written.partition("\n")[0].endswith("\r"),
+        "bom": written.startswith("\ufeff"),
+    }
+    return {name: value for name, value in layout.items() if value} if head else {}
+
+
+def unix_lines(text: str) -> str:
     """A file whose frontmatter is written with CRLF was saved on Windows; a CR inside a text of ours stays."""
     text = text.removeprefix("\ufeff")
     return text.replace("\r\n", "\n") if text.partition("\n")[0].endswith("\r") else text
@@ -113,6 +144,12 @@ def _identify(path: str, facts: dict[str, Any]) -> ItemFile:
     else:
         item.keep("type", facts.pop("type"), f"By its id it is {'an' if item.kind == Kind.EPIC else 'a'} {item.kind}.")
     return item
+
+
+def _folder_as_epic(path: str, facts: dict[str, Any], number: int) -> ItemFile:
+    facts.pop("id", None)
+    facts.pop("type", None)
+    return ItemFile(path, Kind.EPIC, number)
 
 
 def _take_texts(item: ItemFile, facts: dict[str, Any], body: str) -> None:
@@ -173,7 +210,10 @@ def _take_parent(item: ItemFile, facts: dict[str, Any]) -> None:
         return
     parent = facts.pop("parent_id")
     other = facts.get("epic_id")
-    if _normal_ref("EPIC", parent) is None:
+    if folder := FOLDER_ID.fullmatch(str(parent).strip()):
+        item.folder = f"FLDR-{int(folder[1]):04d}"
+        item.kept["parent_id"] = parent
+    elif _normal_ref("EPIC", parent) is None:
         item.keep("parent_id", parent, f"The parent {parent!r} is not an epic.")
     elif other is not None and _normal_ref("EPIC", other) != _normal_ref("EPIC", parent):
         item.warnings.append(f"parent_id is {parent} and epic_id is {other}: parent_id counts.")
@@ -270,3 +310,7 @@ _NORMAL: dict[str, Callable[[Any], Any]] = {
 
 def _digest(value: Any) -> str:
     return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=6).hexdigest()
+
+
+def digest_of(text: str) -> str:
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()

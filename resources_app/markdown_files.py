@@ -27,14 +27,20 @@ Facts = dict[str, Any]
 
 
 def item_frontmatter(item: Task | Epic, document: Document | None = None) -> Facts:
-    """Our fields in a fixed order, empty ones left out, then what the imported file said beyond them."""
     shown = document_of(item) if document is None else document
-    facts: Facts = {"id": item.ref, "title": shown["title"], "status": shown["status"], "type": item.KIND}
-    facts |= {name: _as_fact(name, shown[name]) for name in FIELD_KEYS if _is_given(item.KIND, name, shown)}
-    facts |= {"created_at": write_time(item.created_at), "updated_at": write_time(item.updated_at)}
+    return frontmatter_of(item.KIND, item.ref, shown, item.created_at, item.updated_at)
+
+
+def frontmatter_of(
+    kind: str, ref: str, shown: Document, created_at: datetime.datetime, updated_at: datetime.datetime
+) -> Facts:
+    """Our fields in a fixed order, empty ones left out, then what the imported file said beyond them."""
+    facts: Facts = {"id": ref, "title": shown["title"], "status": shown["status"], "type": str(kind)}
+    facts |= {name: _as_fact(name, shown[name]) for name in FIELD_KEYS if _is_given(kind, name, shown)}
+    facts |= {"created_at": write_time(created_at), "updated_at": write_time(updated_at)}
     if shown.get("archived_at"):
         facts["archived_at"] = write_time(datetime.datetime.fromisoformat(shown["archived_at"]))
-    return _in_order(facts | _still_valid(item.KIND, facts, kept_keys(shown)))
+    return _in_order(facts | _still_valid(kind, facts, _sorted_keys(kept_keys(shown))))
 
 
 def item_markdown(item: Task | Epic, document: Document | None = None) -> str:
@@ -47,7 +53,9 @@ def kept_keys(document: Document) -> Facts:
 
 
 def write_time(moment: datetime.datetime) -> str:
-    return moment.astimezone(datetime.UTC).isoformat().replace("+00:00", "Z")
+    """To the millisecond where that is exact, as backlog-mcp writes it."""
+    precision = "auto" if moment.microsecond % 1000 or not moment.microsecond else "milliseconds"
+    return moment.astimezone(datetime.UTC).isoformat(timespec=precision).replace("+00:00", "Z")
 
 
 def write_body(description: str) -> str:

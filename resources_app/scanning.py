@@ -1,10 +1,9 @@
 """The scan: mirrors the files of the configured roots as resources. A hash tells what changed; no link is followed."""
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict, dataclass, field
-from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Q, QuerySet
 from django.utils import timezone
@@ -16,16 +15,18 @@ from resources_app.documents import uri_of
 from resources_app.edits import Edit
 from resources_app.errors import BacklogError, NotFound, ValidationFailed
 from resources_app.files import FileReading, Mount, is_own_data, mounts, read_place
+from resources_app.history import Document
 from resources_app.jobs import RunningJob, job
 from resources_app.models import Folder, Resource
+from resources_app.time_slices import time_slices
 from resources_app.write_session import WriteSession
 from resources_app.writing import write_transaction
 
 # Beside these everything whose name starts with a dot is left out: .git, .venv, .env …
 IGNORED = frozenset({"node_modules", "__pycache__", "venv", "Thumbs.db"})
-# What one transaction takes, so that a kill loses little and memory stays small.
-CHUNK_FILES = 200
-CHUNK_BYTES = 16_000_000
+# What is read ahead of the transactions that write it, so that memory stays small.
+AHEAD_FILES = 200
+AHEAD_BYTES = 16_000_000
 PROGRESS_EVERY = 50
 
 Progress = Callable[[int, int, str], None]
@@ -85,6 +86,14 @@ class _Steps:
             self.progress(self.done, self.total, note)
 
 
+class _Changed(NamedTuple):
+    """A file that differs from its row, read and parsed."""
+
+    path: str
+    found: FileReading
+    facts: Document
+
+
 class _Mirror:
     """One root: the rows follow the files."""
 
@@ -101,12 +110,13 @@ class _Mirror:
         kept = tuple(f"{path}/" for path in listing.unread)
         _archive([path for path in self.known if path not in listed and not path.startswith(kept)], self.report)
         refused: list[str] = []
-        for chunk in _chunks(self._changed_files(listing, refused)):
-            self._write(chunk)
-            self.steps.tell(chunk[-1][0])
+        for ahead in _read_ahead(self._changed_files(listing, refused)):
+            for part in time_slices(ahead):
+                self._write(part)
+            self.steps.tell(ahead[-1].path)
         _archive([path for path in refused if path in self.known], self.report)
 
-    def _changed_files(self, listing: _Listing, refused: list[str]) -> Iterator[tuple[str, FileReading]]:
+    def _changed_files(self, listing: _Listing, refused: list[str]) -> Iterator[_Changed]:
         for parts in listing.files:
             path = self.mount.path_of(parts)
             self.steps.step(path)
@@ -119,21 +129,20 @@ class _Mirror:
                 refused.append(path)
             else:
                 if self.known.get(path) != found.sha256:
-                    yield path, found
+                    yield _Changed(path, found, facts_of(path, found.text or ""))
                 else:
                     self.report.unchanged += 1
 
-    def _write(self, chunk: Sequence[tuple[str, FileReading]]) -> None:
+    def _write(self, part: Iterator[_Changed]) -> None:
         with write_transaction():
             session = WriteSession(system_actor("sync"))
             # Two scans at once take turns.
             self.chains = {self.mount.prefix: folders.claim(self.mount.prefix)}
-            for path, found in chunk:
-                self._mirror(session, path, found)
+            for changed in part:
+                self._mirror(session, *changed)
 
-    def _mirror(self, session: WriteSession, path: str, found: FileReading) -> None:
+    def _mirror(self, session: WriteSession, path: str, found: FileReading, facts: Document) -> None:
         row = Resource.objects.select_for_update(no_key=True).filter(path=path).first()
-        facts = facts_of(path, found.text or "")
         if not self.alone and (reason := _occupied(path, row)):
             self.report.skipped.append((path, reason))
         elif row is None:
@@ -172,28 +181,33 @@ def _occupied(path: str, row: Resource | None) -> str:
     return ""
 
 
-def _chunks(changed: Iterator[tuple[str, FileReading]]) -> Iterator[list[tuple[str, FileReading]]]:
-    chunk: list[tuple[str, FileReading]] = []
+def _read_ahead(changed: Iterator[_Changed]) -> Iterator[list[_Changed]]:
+    ahead: list[_Changed] = []
+    size = 0
     for entry in changed:
-        chunk.append(entry)
-        if len(chunk) == CHUNK_FILES or sum(found.size for _, found in chunk) > CHUNK_BYTES:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
+        ahead.append(entry)
+        size += entry.found.size
+        if len(ahead) == AHEAD_FILES or size > AHEAD_BYTES:
+            yield ahead
+            ahead, size = [], 0
+    if ahead:
+        yield ahead
 
 
 def _archive(paths: list[str], report: ScanReport) -> None:
-    remaining = iter(paths)
-    while chunk := list(islice(remaining, CHUNK_FILES)):
+    for part in time_slices(paths):
         with write_transaction():
             session = WriteSession(system_actor("sync"))
-            for resource in (
-                Resource.objects.live().select_for_update(no_key=True).filter(path__in=chunk).order_by("path")
-            ):
-                edit = Edit({"type": "archive"}, internal={"archived_at": timezone.now().isoformat()})
-                session.save(resource, edit, uri=uri_of(resource), action="archive")
-                report.removed += 1
+            for path in part:
+                _archive_one(session, path, report)
+
+
+def _archive_one(session: WriteSession, path: str, report: ScanReport) -> None:
+    resource = Resource.objects.live().select_for_update(no_key=True).filter(path=path).first()
+    if resource is not None:
+        edit = Edit({"type": "archive"}, internal={"archived_at": timezone.now().isoformat()})
+        session.save(resource, edit, uri=uri_of(resource), action="archive")
+        report.removed += 1
 
 
 def _report_forgotten(report: ScanReport, forget: Collection[str]) -> None:

@@ -1,6 +1,7 @@
 """What is searchable of each kind of thing: its fields as texts, and the row and tokens the index keeps of it."""
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -127,11 +128,13 @@ def comments_on(kind: str, numbers: list[int]) -> dict[int, Comments]:
         rows = Comment.objects.live().alias(about=about).filter(about__in=given).order_by("created_at", "pk")
         return rows.values_list(column, "body", "version")
 
-    found: dict[int, Comments] = {}
+    found: dict[int, list[tuple[str, int]]] = defaultdict(list)
     for number, body, version in run_for(numbers, ("comments", kind), rows):
-        known = found.get(number, Comments())
-        found[number] = Comments((*known.bodies, body), known.version + version)
-    return found
+        found[number].append((body, version))
+    return {
+        number: Comments(tuple(body for body, _ in said), sum(version for _, version in said))
+        for number, said in found.items()
+    }
 
 
 def build(thing: Any, slot: str, comments: Comments) -> tuple[Document, Text]:

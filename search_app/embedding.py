@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 
 from resources_app import jobs
 from resources_app.jobs import RunningJob, job
+from resources_app.time_slices import time_slices
 from search_app import meaning
 from search_app.documents import SOURCES, comments_on, fields_of
 from search_app.indexing import current_state
@@ -50,10 +51,11 @@ def embed_some(fence: Callable[[], None]) -> int:
     documents = list(pending_documents().order_by("-id")[:CHUNK])
     wanted = {document: _passages(document) for document in documents}
     vectors = _Vectors(documents, wanted)
-    with transaction.atomic():
-        fence()
-        for document, texts in wanted.items():
-            _keep(document, [vectors.row(document, number, text) for number, text in enumerate(texts)])
+    for part in time_slices(wanted.items()):
+        with transaction.atomic():
+            fence()
+            for document, texts in part:
+                _keep(document, [vectors.row(document, number, text) for number, text in enumerate(texts)])
     return len(documents)
 
 

@@ -1,10 +1,10 @@
 """`reindex`: builds the other slot beside the live one and swaps them. The sweep: heals what is missing or stale.
 
-Each step is a transaction that also keeps how far it came, so that a killed run is continued by the next. Meanwhile writes
-go to both slots. Rows that somebody is writing are skipped: their writer indexes them.
+Each step is a short transaction that also keeps how far it came, so that a killed run is continued by the next. Meanwhile
+writes go to both slots. Rows that somebody is writing are skipped: their writer indexes them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -17,6 +17,7 @@ from django.utils import timezone
 from resources_app import jobs
 from resources_app.jobs import RunningJob, job
 from resources_app.models import Comment
+from resources_app.time_slices import time_slices
 from search_app.backends import backend
 from search_app.documents import SOURCES
 from search_app.indexing import current_state, remove_documents, write_documents
@@ -24,8 +25,9 @@ from search_app.models import SLOTS, Document, IndexState, Passage
 
 # Counts up when tokens.py or documents.py change what is stored; a sweep then rebuilds.
 SCHEMA = 1
-CHUNK = 100
-CLEARED_CHUNK = 2000
+# Rows whose numbers are read at a time, and rows that one statement writes or deletes.
+CHUNK, CLEARED_CHUNK = 100, 2000
+GROUP, CLEARED_GROUP = 5, 200
 # A search that began before the swap may still be reading the old slot.
 OLD_SLOT_KEPT = timedelta(minutes=1)
 HEAL_ROUNDS = 5
@@ -47,7 +49,7 @@ def sweep_job(running: RunningJob) -> None:
 
 
 def reindex(progress: Progress | None = None) -> int:
-    """Continues a rebuild that was cut short. Returns how many documents were written."""
+    """Continue a rebuild that was cut short. Return how many things were gone through."""
     tell = progress or _silent
     _start()
     written = 0
@@ -124,7 +126,7 @@ def leftovers(slot: str, kind: str) -> QuerySet[Document]:
 def _remove_leftover_passages() -> None:
     for kind, source in SOURCES.items():
         thing = source.model.objects.filter(pk=OuterRef("object_id"))
-        Passage.objects.filter(~Exists(thing), kind=kind).delete()
+        _delete(Passage.objects.filter(~Exists(thing), kind=kind))
 
 
 def _start() -> None:
@@ -147,13 +149,22 @@ def _start() -> None:
 
 def _step(state: IndexState) -> int:
     kind = state.position["kind"]
-    with transaction.atomic():
-        rows = _lockable(SOURCES[kind].model.objects.filter(pk__gt=state.position["after"]))
-        chunk = list(rows.order_by("pk")[:CHUNK])
-        if chunk:
-            write_documents(state.building, kind, chunk)
-            _move(state, state.position | {"after": chunk[-1].pk, "done": state.position["done"] + len(chunk)})
-    return len(chunk)
+    following = SOURCES[kind].model.objects.filter(pk__gt=state.position["after"])
+    numbers = list(following.order_by("pk").values_list("pk", flat=True)[:CHUNK])
+    position = state.position
+    for part in time_slices(_groups(numbers, GROUP)):
+        with transaction.atomic():
+            for group in part:
+                _write_group(state.building, kind, group)
+                position = position | {"after": group[-1], "done": position["done"] + len(group)}
+            _move(state, position)
+    return len(numbers)
+
+
+def _write_group(slot: str, kind: str, numbers: list[int]) -> int:
+    things = list(_lockable(SOURCES[kind].model.objects.filter(pk__in=numbers).order_by("pk")))
+    write_documents(slot, kind, things)
+    return len(things)
 
 
 def _advance(state: IndexState) -> bool:
@@ -183,23 +194,22 @@ def _swap(state: IndexState) -> None:
 
 def _heal_kind(slot: str, kind: str, tell_alive: Callable[[], None]) -> int:
     healed = 0
-    for numbers in _chunks(stale_things(slot, kind)):
+    stale = list(stale_things(slot, kind).order_by("pk").values_list("pk", flat=True))
+    for part in time_slices(_groups(stale, GROUP)):
         with transaction.atomic():
             backend().lock_shared()
-            things = list(_lockable(SOURCES[kind].model.objects.filter(pk__in=numbers)))
-            write_documents(slot, kind, things)
-        healed += len(things)
+            healed += sum(_write_group(slot, kind, group) for group in part)
         tell_alive()
     gone = list(leftovers(slot, kind).values_list("object_id", flat=True))
-    with transaction.atomic():
-        remove_documents(slot, kind, gone)
+    for part in time_slices(_groups(gone, GROUP)):
+        with transaction.atomic():
+            for group in part:
+                remove_documents(slot, kind, group)
     return healed + len(gone)
 
 
-def _chunks(rows: QuerySet[Any]) -> Iterator[list[int]]:
-    numbers = list(rows.order_by("pk").values_list("pk", flat=True))
-    for start in range(0, len(numbers), CHUNK):
-        yield numbers[start : start + CHUNK]
+def _groups(numbers: list[int], size: int) -> list[list[int]]:
+    return [numbers[start : start + size] for start in range(0, len(numbers), size)]
 
 
 def _lockable(rows: QuerySet[Any]) -> QuerySet[Any]:
@@ -212,8 +222,15 @@ def _empty(slot: str) -> None:
         return
     with transaction.atomic():
         backend().clear(slot)
-    while ids := list(rows.order_by("pk").values_list("pk", flat=True)[:CLEARED_CHUNK]):
-        rows.filter(pk__in=ids).delete()
+    _delete(rows)
+
+
+def _delete(rows: QuerySet[Any]) -> None:
+    while numbers := list(rows.order_by("pk").values_list("pk", flat=True)[:CLEARED_CHUNK]):
+        for part in time_slices(_groups(numbers, CLEARED_GROUP)):
+            with transaction.atomic():
+                for group in part:
+                    rows.model._default_manager.filter(pk__in=group).delete()
 
 
 def _other(slot: str) -> str:

@@ -1,6 +1,10 @@
 """The demo tenant of `make run`: connected to a fake on this machine, with the demo team's accounts linked."""
 
+from dataclasses import replace
+
+from django.conf import settings
 from django.contrib.auth.models import User
+from django.utils import timezone
 
 from resources_app import jobs
 from resources_app.intelligencebank import connections, linking
@@ -21,19 +25,33 @@ def is_connected() -> bool:
 
 def request(platform_url: str) -> None:
     """A worker does it, which may speak to the fake: its address is new at every start."""
-    jobs.enqueue(JOB, {"platform_url": platform_url}, key=JOB)
+    jobs.enqueue(JOB, {"platform_url": platform_url}, key=f"{JOB}:{platform_url}")
 
 
 @job(JOB)
 def connect(running: RunningJob) -> None:
-    if platform_url := running.payload.get("platform_url"):
-        connection = _connection(platform_url)
-        client = connections.client_for(connection)
-        try:
-            _link_people(connection, client)
-        finally:
-            client.close()
-        scheduling.request_run(connection, Kind.INCREMENTAL)
+    platform_url = running.payload.get("platform_url", "")
+    if platform_url not in settings.IB_LOCAL_ORIGINS:
+        return  # left over from an earlier start
+    connection = _connection(platform_url)
+    client = connections.client_for(connection)
+    try:
+        service = client.login(library.SERVICE, library.PASSWORD)
+        _follow(connection, service.api_url)
+        _link_people(connection, client)
+    finally:
+        client.close()
+    scheduling.request_run(connection, Kind.INCREMENTAL)
+
+
+def _follow(connection: IBConnection, api_url: str) -> None:
+    """Sessions name the address of the API, which is new; the sessions themselves go on."""
+    for link in IBLink.objects.filter(connection=connection).exclude(session=b""):
+        purpose = f"session {link.user_id}"
+        session = connections.open_session(connection, purpose, link.session)
+        moved = connections.seal_session(connection, purpose, replace(session, api_url=api_url))
+        IBLink.objects.filter(pk=link.pk, session=link.session).update(session=moved)
+    IBConnection.objects.filter(pk=connection.pk).update(session=b"")
 
 
 def _connection(platform_url: str) -> IBConnection:
@@ -46,7 +64,10 @@ def _connection(platform_url: str) -> IBConnection:
 
 
 def _link_people(connection: IBConnection, client: IBClient) -> None:
-    for user in User.objects.filter(username__in=library.GRANTS):
+    """Those of the demo team who are not signed in. A person may have signed in as somebody else since."""
+    links = IBLink.objects.filter(connection=connection, expires_at__gt=timezone.now(), error="")
+    signed_in = links.exclude(session=b"").values("user")
+    for user in User.objects.filter(username__in=library.GRANTS).exclude(pk__in=signed_in):
         session = client.login(f"{user.username}@example.com", library.PEOPLE_PASSWORD)
         link, _ = IBLink.objects.get_or_create(user=user, connection=connection)
         linking.keep_session(link, session)

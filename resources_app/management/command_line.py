@@ -1,5 +1,6 @@
 """What the commands that work as an admin on files share: whose name they write in, a progress bar, a report."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -42,13 +43,31 @@ def progress_bar(title: str, total: int | None) -> Iterator[Callable[..., None]]
 
 
 def print_report(command: BaseCommand, report: Report) -> None:
+    """Name what needs attention and count the rest. Raises CommandError when something was refused."""
     for problems, style in ((report.warnings, command.style.WARNING), (report.failures, command.style.ERROR)):
         for path, message in problems:
             command.stderr.write(_printable(f"{path}: {message}"), style)
+    for reason, paths in _by_reason(report.left_out).items():
+        command.stderr.write(f"Left out, {len(paths)}: {reason}", command.style.WARNING)
+        command.stderr.write(_printable("\n".join(f"  {path}" for path in paths)), lambda line: line)
     counts = ", ".join(f"{count} {what}" for what, count in sorted(report.counts.items()))
     command.stdout.write(counts or "Nothing was found.")
+    if report.left_out:
+        command.stdout.write(_printable(f"{len(report.left_out)} left out: {_by_folder(report.left_out)}"))
     if report.failures:
-        command.stderr.write(f"{len(report.failures)} left out, see above; the rest is in.", command.style.ERROR)
+        raise CommandError(f"{len(report.failures)} refused, see above. Everything else was done.")
+
+
+def _by_reason(left_out: list[tuple[str, str]]) -> dict[str, list[str]]:
+    paths: dict[str, list[str]] = {}
+    for path, reason in left_out:
+        paths.setdefault(reason, []).append(path)
+    return paths
+
+
+def _by_folder(left_out: list[tuple[str, str]]) -> str:
+    counts = Counter(f"{path.partition('/')[0]}/" if "/" in path else path for path, _ in left_out)
+    return ", ".join(f"{count} in {folder}" if folder.endswith("/") else folder for folder, count in counts.items())
 
 
 def _printable(line: str) -> str:

@@ -5,7 +5,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 
 from resources_app import backlog_tree
 from resources_app.models import Resource, Task
@@ -92,7 +92,8 @@ def test_a_path_that_cannot_be_a_resource_is_reported(tree: Path) -> None:
     (tree / "resources" / os.fsdecode(b"caf\xe9.md")).write_text("No address has this name")
     write_file(tree, "resources/good.md", "Good")
     printed = StringIO()
-    call_command("import_backlog", str(tree), stdout=StringIO(), stderr=printed)
+    with pytest.raises(CommandError, match="2 refused"):
+        call_command("import_backlog", str(tree), stdout=StringIO(), stderr=printed)
     assert list(Resource.objects.values_list("path", flat=True)) == ["resources/good.md"]
     assert "resources/back\\slash.md: The path cannot be used" in printed.getvalue()
     assert "resources/caf\\udce9.md: The path cannot be used" in printed.getvalue()

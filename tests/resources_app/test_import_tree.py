@@ -110,11 +110,12 @@ def test_a_note_without_frontmatter_gets_its_id_from_its_name_and_its_title_from
 def test_bad_files_are_reported_and_the_rest_goes_in() -> None:
     report = run_import(MCP_TREE)
     failed = reasons(report.failures)
-    assert set(failed) == {f"tasks/{name}.md" for name in ("FLDR-0001", "TASK-0006", "TASK-0007", "TASK-0008")}
+    assert set(failed) == {f"tasks/{name}.md" for name in ("TASK-0006", "TASK-0007", "TASK-0008")}
     assert "does not end" in failed["tasks/TASK-0006.md"]
     assert "aliases" in failed["tasks/TASK-0007.md"]
     assert "UTF-8" in failed["tasks/TASK-0008.md"]
     assert set(Task.objects.values_list("pk", flat=True)) == {1, 2, 3, 4, 5, 9}
+    assert set(reasons(report.left_out)) == {".internal", "tasks/FLDR-0001.md"}
 
 
 def test_the_archive_folder_becomes_the_archive() -> None:
@@ -162,15 +163,20 @@ def test_the_tree_survives_in_our_format(tmp_path: Path) -> None:
 def test_the_command_reports_and_takes_the_first_superuser(capsys: pytest.CaptureFixture[str]) -> None:
     root = User.objects.create_superuser("root", password="x")
     out, err = StringIO(), StringIO()
-    call_command("import_backlog", str(MCP_TREE), stdout=out, stderr=err)
-    assert out.getvalue().strip() == "2 epics created, 2 resources created, 6 tasks created"
+    with pytest.raises(CommandError, match="3 refused"):
+        call_command("import_backlog", str(MCP_TREE), stdout=out, stderr=err)
+    assert out.getvalue().splitlines() == [
+        "2 epics created, 2 resources created, 6 tasks created",
+        "2 left out: .internal, 1 in tasks/",
+    ]
     assert "tasks/TASK-0008.md: It is not UTF-8 text" in err.getvalue()
-    assert "4 left out" in err.getvalue()
+    assert "Left out, 1: It is a folder of backlog-mcp." in err.getvalue()
     assert Change.objects.filter(author=root).count() == Change.objects.count()
 
 
 def test_the_command_works_in_a_database_without_people() -> None:
-    call_command("import_backlog", str(MCP_TREE), stdout=StringIO(), stderr=StringIO())
+    with pytest.raises(CommandError, match="3 refused"):
+        call_command("import_backlog", str(MCP_TREE), stdout=StringIO(), stderr=StringIO())
     assert Task.objects.count() == 6
     assert not User.objects.exists()
 
@@ -215,7 +221,7 @@ def test_a_circle_of_dependencies_is_opened_and_kept(tmp_path: Path) -> None:
     assert "in a circle" in str(report.warnings)
     run_export(tmp_path / "out")
     for number, needed in ((1, 2), (2, 3), (3, 1)):
-        assert f"  - TASK-000{needed}\n" in (tmp_path / f"out/tasks/TASK-000{number}.md").read_text()
+        assert f"depends_on: [TASK-000{needed}]\n" in (tmp_path / f"out/tasks/TASK-000{number}.md").read_text()
 
 
 def test_a_file_that_breaks_a_rule_of_the_backlog_is_reported_alone(tmp_path: Path) -> None:

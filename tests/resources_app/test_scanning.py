@@ -224,7 +224,7 @@ def test_the_data_folder_of_the_backlog_itself_is_never_mirrored(root: Path, set
 def test_a_kill_in_the_middle_loses_only_the_chunk_at_work(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(10):
         (root / f"f{number}.txt").write_text(str(number))
-    monkeypatch.setattr(scanning, "CHUNK_FILES", 4)
+    monkeypatch.setattr(scanning, "AHEAD_FILES", 4)
     written: list[int] = []
 
     def stop(done: int, total: int, note: str) -> None:

@@ -6,7 +6,7 @@ import secrets
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from io import StringIO
@@ -25,6 +25,8 @@ from backlog_site.supervisor import CannotServe, Service, Supervisor, exclusive,
 from resources_app import demo
 from resources_app.intelligencebank import demo as ib_demo
 from resources_app.intelligencebank.fake.server import ROLES
+
+LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
@@ -48,26 +50,26 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
     def _serve(self, listener: socket.socket, url: str) -> None:
-        port = listener.getsockname()[1]
-        with _valkey():
-            first_login, library = self._prepare_database(port)
-        stages = [_valkey_services(), _site_services(listener, url, library)]
-        with _noted(library):
+        with ExitStack() as sockets:
+            with _valkey():
+                first_login, library = self._prepare_database(sockets)
+            stages = [_valkey_services(), _site_services(listener, url, library)]
+            sockets.enter_context(_noted(library))
             Supervisor(stages, write=self._write_line, on_ready=partial(self._announce, url, first_login)).run()
 
     def _write_line(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
 
-    def _prepare_database(self, port: int) -> tuple[FirstLogin | None, list[str]]:
-        """What to show on the first run, and the addresses of the demo's IntelligenceBank if there is one."""
+    def _prepare_database(self, sockets: ExitStack) -> tuple[FirstLogin | None, list[socket.socket]]:
+        """What to show on the first run, and the sockets of the demo's IntelligenceBank if there is one."""
         self._write_line("Migrating the database …")
         call_command("migrate", verbosity=0, interactive=False)
         try:
             first_login = None if get_user_model().objects.exists() else self._seed()
-            library = _library_addresses(port) if first_login or ib_demo.is_connected() else []
+            library = _library_sockets(sockets) if first_login or ib_demo.is_connected() else []
             if library:
-                ib_demo.request(library[0])
+                ib_demo.request(_origin(library[0]))
             return first_login, library
         finally:
             connections.close_all()
@@ -122,39 +124,38 @@ def _valkey_services() -> list[Service]:
     return [Service(name="valkey", command=command, is_ready=partial(valkey_answers, settings.REDIS_URL))]
 
 
-def _library_addresses(port: int) -> list[str]:
-    """Four ports in a row that are free, above the site's own."""
-    for first in range(port + 21, min(port + 1021, 65_500), 10):
-        try:
-            for offset in range(len(ROLES)):
-                socket.create_server(("127.0.0.1", first + offset)).close()
-        except OSError:
-            continue
-        return [f"http://127.0.0.1:{first + offset}" for offset in range(len(ROLES))]
-    return []
+def _library_sockets(sockets: ExitStack) -> list[socket.socket]:
+    """On ports that are free, and ours for as long as the site runs, whatever becomes of the process that answers there."""
+    return [sockets.enter_context(socket.create_server((LOOPBACK, 0), backlog=64)) for _ in ROLES]
+
+
+def _origin(listener: socket.socket) -> str:
+    return f"http://{LOOPBACK}:{listener.getsockname()[1]}"
 
 
 @contextmanager
-def _noted(library: list[str]) -> Iterator[None]:
+def _noted(library: list[socket.socket]) -> Iterator[None]:
     """For the services, and for commands run by hand beside them, which may all speak to it while it is there."""
     note = library_note(settings.DATA_DIR)
-    note.write_text(" ".join(library))
+    note.write_text(" ".join(map(_origin, library)))
     try:
         yield
     finally:
         note.unlink(missing_ok=True)
 
 
-def _library_services(library: list[str]) -> list[Service]:
+def _library_services(library: list[socket.socket]) -> list[Service]:
     if not library:
         return []
-    port = library[0].rpartition(":")[2]
+    descriptors = [listener.fileno() for listener in library]
+    sessions = str(Path(settings.DATA_DIR) / "demo-library-sessions.json")
+    options = ["--sockets", ",".join(map(str, descriptors)), "--sessions", sessions, "--verbosity", "0"]
     return [
-        Service(name="demo-ib", command=[sys.executable, "manage.py", "fake_ib", "--port", port, "--verbosity", "0"])
+        Service(name="demo-ib", command=[sys.executable, "manage.py", "fake_ib", *options], descriptors=descriptors)
     ]
 
 
-def _site_services(listener: socket.socket, url: str, library: list[str]) -> list[Service]:
+def _site_services(listener: socket.socket, url: str, library: list[socket.socket]) -> list[Service]:
     environment = _environment(url)
     celery = [sys.executable, "-m", "celery", "--quiet", "--app", "backlog_site"]
     schedule = str(Path(settings.DATA_DIR) / "celerybeat-schedule")
@@ -187,12 +188,15 @@ def _web_command(listener: socket.socket) -> list[str]:
 
 
 def _environment(url: str) -> dict[str, str]:
-    """The caller's variables win. The services have no terminal, so the log format chosen for ours is passed on.
+    """The caller's variables win. Logs are readable text: the services write to the terminal of this command.
 
     There is nothing to drain: the listening socket stays open while the web process restarts.
     """
-    defaults = {"BACKLOG_PUBLIC_URL": url, "BACKLOG_LOG_FORMAT": settings.LOG_FORMAT, "PYTHONUNBUFFERED": "1"}
-    return defaults | {"BACKLOG_DRAIN_SECONDS": "0"} | os.environ
+    defaults = {"BACKLOG_PUBLIC_URL": url, "BACKLOG_LOG_FORMAT": "console", "PYTHONUNBUFFERED": "1"}
+    defaults["BACKLOG_DRAIN_SECONDS"] = "0"
+    if not sys.stdout.isatty():
+        defaults["NO_COLOR"] = "1"
+    return defaults | os.environ
 
 
 def _is_healthy(url: str) -> bool:

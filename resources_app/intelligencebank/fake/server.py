@@ -7,7 +7,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,8 +27,14 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, address: tuple[str, int], fake: FakeIB, role: str) -> None:
-        super().__init__(address, _Exchange)
+    def __init__(self, address: tuple[str, int] | socket.socket, fake: FakeIB, role: str) -> None:
+        """On an address, or on a socket that listens already."""
+        if isinstance(address, socket.socket):
+            super().__init__(address.getsockname(), _Exchange, bind_and_activate=False)
+            self.socket.close()
+            self.socket = address
+        else:
+            super().__init__(address, _Exchange)
         self.fake, self.role = fake, role
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -36,11 +42,14 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(fake: FakeIB, host: str = "127.0.0.1", first_port: int = 0) -> Iterator[FakeIB]:
-    """`first_port` 0 takes any free ones."""
+def serving(
+    fake: FakeIB, host: str = "127.0.0.1", first_port: int = 0, sockets: Sequence[socket.socket] = ()
+) -> Iterator[FakeIB]:
+    """`first_port` 0 takes any free ones. `sockets` listen already, one for each role."""
     servers = []
     for index, role in enumerate(ROLES):
-        server = _Server((host, first_port + index if first_port else 0), fake, role)
+        address = sockets[index] if sockets else (host, first_port + index if first_port else 0)
+        server = _Server(address, fake, role)
         fake.urls[role] = f"http://{host}:{server.server_address[1]}"
         servers.append(server)
     threads = [threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True) for server in servers]

@@ -87,6 +87,7 @@ class FakeIB:
         self.log: list[Logged] = []
         self.secrets: set[str] = set()
         self.between: Callable[[Query], None] = lambda query: None
+        self.sessions_changed: Callable[[], None] = lambda: None
         self.ahead = timedelta()
         self.open_now = self.open_most = 0
         self.lock = threading.RLock()
@@ -122,6 +123,7 @@ class FakeIB:
         tenant = self.tenants[client_id]
         with self.lock:
             self.pending[token] = self._session(tenant, tenant.people[email])
+            self.sessions_changed()
 
     # Logins
 
@@ -156,10 +158,13 @@ class FakeIB:
         }
 
     def new_token(self) -> Reply:
-        token = f"tok-{self.chance.getrandbits(96):024x}"
         with self.lock:
+            token = f"tok-{self.chance.getrandbits(96):024x}"
+            while token in self.pending:
+                token = f"tok-{self.chance.getrandbits(96):024x}"
             self.pending[token] = None
             self.secrets.add(token)
+            self.sessions_changed()
         return Reply(body={"SID": "", "content": token})
 
     def sign_in_page(self, token: str, form: dict[str, str]) -> Reply:
@@ -182,14 +187,17 @@ class FakeIB:
         return Reply(body={"SID": sid, "content": {"session": given, "info": login}})
 
     def _open(self, tenant: Tenant, person: Person) -> str:
-        sid = f"sid{self.chance.getrandbits(120):030x}"
         with self.lock:
+            sid = f"sid{self.chance.getrandbits(120):030x}"
+            while sid in self.sessions:  # a kept one, given out before a restart
+                sid = f"sid{self.chance.getrandbits(120):030x}"
             if self.profile.sessions == "single":
                 others = [known for known, one in self.sessions.items() if one.person is person]
                 for known in others:
                     del self.sessions[known]
             self.sessions[sid] = self._session(tenant, person)
             self.secrets |= {sid, person.password}
+            self.sessions_changed()
         return sid
 
     def _session(self, tenant: Tenant, person: Person) -> SessionOf:

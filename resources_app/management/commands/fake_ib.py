@@ -1,13 +1,16 @@
 """`manage.py fake_ib`: a fake IntelligenceBank on this machine, to try things out without an account."""
 
+import socket
 import time
 from argparse import ArgumentParser, ArgumentTypeError
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from resources_app.intelligencebank.fake import demo
+from resources_app.intelligencebank.fake.keeping import keep_sessions
 from resources_app.intelligencebank.fake.profile import FAULTS, STAGES, Fault, Profile, switched
 from resources_app.intelligencebank.fake.server import ROLES, serving
 from resources_app.intelligencebank.fake.service import FakeIB
@@ -18,6 +21,10 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--port", type=int, default=9400, help="the first of four ports")
+        parser.add_argument(
+            "--sockets", type=_sockets, default=[], metavar="FD,FD,FD,FD", help="inherited sockets instead of ports"
+        )
+        parser.add_argument("--sessions", type=Path, metavar="FILE", help="keep sessions there, across restarts")
         parser.add_argument(
             "--resources", type=int, default=0, help="a tenant of this many generated resources as well"
         )
@@ -44,7 +51,9 @@ class Command(BaseCommand):
         demo.fill(fake)
         if resources:
             demo.fill_large(fake, resources)
-        with serving(fake, first_port=port):
+        if options["sessions"]:
+            keep_sessions(fake, options["sessions"])
+        with serving(fake, first_port=port, sockets=options["sockets"]):
             if verbosity:
                 self._announce(fake)
             try:
@@ -63,6 +72,16 @@ class Command(BaseCommand):
         )
         self.stdout.write(f"  the site needs BACKLOG_IB_LOCAL_ORIGINS={origins}")
         self.stdout.flush()
+
+
+def _sockets(text: str) -> list[socket.socket]:
+    try:
+        sockets = [socket.socket(fileno=int(number)) for number in text.split(",")]
+    except (ValueError, OSError):
+        raise ArgumentTypeError(f"{text!r} does not name open sockets.") from None
+    if len(sockets) != len(ROLES):
+        raise ArgumentTypeError(f"{len(ROLES)} sockets are needed, one for each of {' '.join(ROLES)}.")
+    return sockets
 
 
 def _fault(text: str) -> Fault:
