@@ -22,4 +22,4 @@ HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
 CMD ["python", "-m", "uvicorn", "backlog_site.asgi:application", "--host", "0.0.0.0", "--port", "8000", \
      "--no-proxy-headers", "--no-access-log", "--no-server-header", "--log-level", "warning", \
-     "--lifespan", "on", "--http", "backlog_site.connections:TimedConnection", "--timeout-graceful-shutdown", "20"]
+     "--lifespan", "on", "--http", "backlog_site.serving.connections:TimedConnection", "--timeout-graceful-shutdown", "20"]

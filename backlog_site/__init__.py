@@ -1,7 +1,7 @@
 """Composition root and adapters: settings, REST, admin, processes."""
 
-from backlog_site.allocator import give_memory_back
 from backlog_site.celery import app as celery_app
+from backlog_site.serving.allocator import give_memory_back
 
 give_memory_back()
 

@@ -14,23 +14,23 @@ os.environ.setdefault("BACKLOG_LOCK_SECONDS", "5")
 _django: Any = get_asgi_application()
 
 # These need the apps, which the line above has loaded.
-from backlog_site.allocator import exempt_what_is_loaded  # noqa: E402
 from backlog_site.api.limits import bounded  # noqa: E402
 from backlog_site.bodies import Admission  # noqa: E402
-from backlog_site.connections import allow_open_files  # noqa: E402
-from backlog_site.draining import drain  # noqa: E402
-from backlog_site.gate import UNCOUNTED, guarded  # noqa: E402
-from backlog_site.logs import logged  # noqa: E402
 from backlog_site.mcp.bus import bus  # noqa: E402
 from backlog_site.mcp.transport import McpEndpoint  # noqa: E402
-from backlog_site.metrics import measured  # noqa: E402
-from backlog_site.outage import outage  # noqa: E402
-from backlog_site.presence import announce  # noqa: E402
-from backlog_site.threaded import ThreadedSite  # noqa: E402
+from backlog_site.operations.logs import logged  # noqa: E402
+from backlog_site.serving.allocator import exempt_what_is_loaded  # noqa: E402
+from backlog_site.serving.connections import allow_open_files  # noqa: E402
+from backlog_site.serving.django_threads import ThreadedSite  # noqa: E402
+from backlog_site.serving.draining import drain  # noqa: E402
+from backlog_site.serving.gate import UNCOUNTED, guarded  # noqa: E402
+from backlog_site.serving.metrics import measured  # noqa: E402
+from backlog_site.serving.outage import outage  # noqa: E402
+from backlog_site.serving.presence import announce  # noqa: E402
 from backlog_site.viewer.events import PATH as EVENTS_PATH  # noqa: E402
 from backlog_site.viewer.events import EventsEndpoint  # noqa: E402
 from backlog_site.viewer.failures import refuse_while_away  # noqa: E402
-from resources_app.contents import MAX_BINARY_BYTES  # noqa: E402
+from resources_app.files.contents import MAX_BINARY_BYTES  # noqa: E402
 
 # The largest body there is, a file; JSON has a bound of its own in its parser.
 _files = bounded(_django, MAX_BINARY_BYTES)

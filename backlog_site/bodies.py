@@ -17,7 +17,7 @@ from backlog_site.accounts.sessions import user_of_session
 from backlog_site.api.errors import is_json_path
 from backlog_site.api.limits import BodyTooLarge
 from backlog_site.mcp.auth import bearer_secret, caller_with
-from backlog_site.mcp.threads import in_thread
+from backlog_site.serving.database_threads import in_thread
 from backlog_site.viewer.events import session_key
 from resources_app.errors import BacklogError, Unavailable, ValidationFailed
 

@@ -1,4 +1,4 @@
-"""The Celery application. It only wakes workers: what there is to do is a Job row (resources_app/jobs.py)."""
+"""The Celery application. It only wakes workers: what there is to do is a Job row (resources_app/jobs/queue.py)."""
 
 import os
 from typing import Any
@@ -8,7 +8,7 @@ from celery.signals import beat_init, setup_logging, worker_ready
 from django_structlog.celery.steps import DjangoStructLogInitStep
 from kombu.transport.redis import Channel
 
-from backlog_site.presence import announce
+from backlog_site.serving.presence import announce
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backlog_site.settings")
 

@@ -12,7 +12,7 @@ from celery.schedules import crontab
 from django.core.exceptions import ImproperlyConfigured
 
 from backlog_site.env import Environment, noted_library, refuse_weak_key, socket_path
-from backlog_site.logs import structured_logs
+from backlog_site.operations.logs import structured_logs
 
 env = Environment()
 
@@ -106,14 +106,14 @@ MIDDLEWARE = [
     "backlog_site.viewer.policy.ContentSecurityPolicyMiddleware",
     "backlog_site.viewer.compression.PageCompressionMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "backlog_site.static_files.static_files",
+    "backlog_site.serving.static_files.static_files",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "backlog_site.logs.RequestLines",
+    "backlog_site.operations.logs.RequestLines",
 ]
 
 ROOT_URLCONF = "backlog_site.urls"
@@ -220,7 +220,7 @@ SERVESTATIC_USE_FINDERS = not (STATIC_ROOT / "admin").exists()
 
 LOGIN_URL = "/login/"
 LOGIN_REDIRECT_URL = "/"
-AUTHENTICATION_BACKENDS = ["resources_app.service_accounts.PeopleBackend"]
+AUTHENTICATION_BACKENDS = ["resources_app.identity.service_accounts.PeopleBackend"]
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
     "backlog_site.accounts.hashers.RandomSecretHasher",  # of OAuth clients, never of people

@@ -6,10 +6,10 @@ from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from oauth2_provider.views import OAuthServerMetadataView
 
-from backlog_site import health
 from backlog_site.accounts.protected_resource import ProtectedResourceView
 from backlog_site.api import addresses
 from backlog_site.api.metrics import metrics
+from backlog_site.operations import health
 
 urlpatterns = [
     path("", include("backlog_site.viewer.urls")),

@@ -16,12 +16,14 @@ from django.utils import timezone
 from bench import texts
 from bench.measuring import Sample
 from bench.picks import is_archived, is_restricted
-from resources_app import tallies, tokens, uris
-from resources_app.documents import document_of, uri_of
+from resources_app.addresses import uris
+from resources_app.history.documents import document_of, uri_of
+from resources_app.identity import tokens
 from resources_app.models import Change, Epic, Revision, Sequence, Task, TaskLabel
+from resources_app.querying import counters
 from resources_app.vocabulary import Priority, Status, Via
-from search_app.indexing import follow
-from search_app.rebuilding import reindex
+from search_app.index.rebuild import reindex
+from search_app.index.write import follow
 
 EPICS = 20
 PEOPLE = 10
@@ -47,7 +49,7 @@ def fill(count: int) -> str:
         _fill_epics(began)
         _fill_tasks(count, [_task(number, people[number % PEOPLE], began) for number in range(MODELLED)], began)
     _set_counters(count)
-    tallies.recount()
+    counters.recount()
     return tokens.create(alice, "bench", "write")[1]
 
 

@@ -19,13 +19,13 @@ from django.utils import timezone  # noqa: E402
 from bench.ir import DEPTH, MODES, Judged, Scores, collections, mean, read_judgements, read_lines, score  # noqa: E402
 from bench.kept_vectors import keep_vectors  # noqa: E402
 from resources_app.models import Task  # noqa: E402
-from search_app import embedding, meaning  # noqa: E402
-from search_app.embeddings.snapshot import SNAPSHOT  # noqa: E402
 from search_app.filters import Filters, allowed_documents, limited_kinds  # noqa: E402
-from search_app.indexing import current_state  # noqa: E402
+from search_app.index.rebuild import reindex  # noqa: E402
+from search_app.index.write import current_state  # noqa: E402
 from search_app.models import Document  # noqa: E402
-from search_app.rebuilding import reindex  # noqa: E402
 from search_app.search import MAX_QUERY, search_unified  # noqa: E402
+from search_app.semantic import meaning, worker  # noqa: E402
+from search_app.semantic.snapshot import SNAPSHOT  # noqa: E402
 
 # Of a task, its number; of a collection, its own name.
 Names = dict[str, str]
@@ -60,7 +60,7 @@ def measure(collection: Path) -> dict[str, Scores]:
     names = fill(collection)
     judged = read_judgements(collection / "qrels.tsv")
     scores = {"bm25": measure_mode(collection, judged, names, unified("bm25"))}
-    while embedding.embed_some(fence=lambda: None):
+    while worker.embed_some(fence=lambda: None):
         pass
     scores["vector"] = measure_mode(collection, judged, names, nearest)
     return scores | {"hybrid": measure_mode(collection, judged, names, unified("hybrid"))}

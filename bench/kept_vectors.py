@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from search_app.embeddings import minilm
+from search_app.semantic import minilm
 
 
 def keep_vectors(folder: Path) -> None:

@@ -16,7 +16,7 @@ import httpx
 import psutil
 import psycopg
 
-from backlog_site.embedded import free_port, spawn, stop, throwaway_postgres, throwaway_valkey
+from backlog_site.devserver.embedded import free_port, spawn, stop, throwaway_postgres, throwaway_valkey
 from bench.calls import BenchFailed
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -8,7 +8,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from unfold.sites import UnfoldAdminSite
 
-from resources_app.access import is_admin
+from resources_app.identity.roles import is_admin
 
 NEEDS_ROLE = "The admin needs the admin role, which your account does not have."
 NEEDS_STAFF = "Your account has the admin role, but its staff status is off. Another admin can turn it on."

@@ -6,13 +6,10 @@ import structlog
 from celery import shared_task
 from django.db import transaction
 
-from resources_app import (
-    jobs,
-    pruning,  # noqa: F401  # registers its kind of job
-    scanning,  # noqa: F401  # the same
-)
 from resources_app.intelligencebank import demo, entitlements  # noqa: F401  # the same
 from resources_app.intelligencebank.sync import refreshing, scheduling  # noqa: F401  # the same
+from resources_app.interchange import scan  # noqa: F401  # registers its kind of job  # noqa: F401  # the same
+from resources_app.jobs import cleanup, queue  # noqa: F401  # registers its kind of job  # noqa: F401  # the same
 from resources_app.models import Job
 
 logger = structlog.get_logger("backlog.jobs")
@@ -20,24 +17,24 @@ logger = structlog.get_logger("backlog.jobs")
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def run_job(job_id: int) -> None:
-    if running := jobs.claim(job_id):
-        jobs.run(running)
+    if running := queue.claim(job_id):
+        queue.run(running)
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def sweep_jobs() -> None:
-    jobs.sweep()
+    queue.sweep()
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def enqueue_scheduled(kind: str, every: float = 10) -> None:
     """One job for each tick, however many schedulers run, and whenever each of them was started."""
-    if kind not in jobs.registered():
+    if kind not in queue.registered():
         logger.warning("scheduled_kind_unknown", kind=kind)
         return
     same_tick = timedelta(seconds=every / 2)
     with transaction.atomic():
-        wanted = jobs.enqueue(kind, {}, key=kind)
+        wanted = queue.enqueue(kind, {}, key=kind)
         around = (wanted.created_at - same_tick, wanted.created_at + same_tick)
         # Looked for after ours is in: another scheduler's, which came first, can be seen now.
         if Job.objects.filter(key=kind, created_at__range=around).exclude(pk=wanted.pk).exists():

@@ -1,13 +1,13 @@
 """The addresses that search answers: mcp://backlog/context/{id} and ib://{clientid}/search."""
 
-from resources_app.bundles import MAX_TOKENS, MIN_TOKENS
 from resources_app.errors import ValidationFailed
 from resources_app.intelligencebank.browsing import UNTRUSTED, freshness
 from resources_app.intelligencebank.linking import connection_for
-from resources_app.patterns import Entry
-from resources_app.queries import whole_number
-from resources_app.readers.intelligencebank import client_of
-from resources_app.readers.reading import Reading, ReadRequest, computed
+from resources_app.querying.queries import whole_number
+from resources_app.reading.intelligencebank import client_of
+from resources_app.reading.patterns import Entry
+from resources_app.reading.read_many import MAX_TOKENS, MIN_TOKENS
+from resources_app.reading.result import Reading, ReadRequest, computed
 from search_app.context import DEFAULT_TOKENS, MAX_DEPTH, build_context
 from search_app.search import search_unified
 

@@ -5,12 +5,16 @@ class SearchConfig(AppConfig):
     name = "search_app"
 
     def ready(self) -> None:
-        from resources_app import changes, querysets, subscriptions  # noqa: PLC0415  # models can be imported only now
-        from resources_app.registry import REGISTRY  # noqa: PLC0415
-        from search_app import addresses, embedding, indexing, rebuilding, search  # noqa: F401, PLC0415  # some register jobs
+        from resources_app.history import change_log  # noqa: PLC0415  # models can be imported only now
+        from resources_app.models import querysets  # noqa: PLC0415  # models can be imported only now
+        from resources_app.reading import watching  # noqa: PLC0415  # models can be imported only now
+        from resources_app.reading.registry import REGISTRY  # noqa: PLC0415
+        from search_app import addresses, search  # noqa: PLC0415  # some register jobs
+        from search_app.index import rebuild, write  # noqa: F401, PLC0415  # some register jobs
+        from search_app.semantic import worker  # noqa: F401, PLC0415  # some register jobs
 
-        changes.listen(indexing.follow)
-        changes.listen_to_mirror(indexing.follow_mirror)
+        change_log.listen(write.follow)
+        change_log.listen_to_mirror(write.follow_mirror)
         querysets.use_text_search(search.matching_numbers)
-        subscriptions.use_text_match(search.has_every_word)
+        watching.use_text_match(search.has_every_word)
         REGISTRY.add(*addresses.ENTRIES)

@@ -8,19 +8,19 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from resources_app.access import Person
-from resources_app.bundles import BYTES_PER_TOKEN, NOTE, address_of, fitting, room_for, uri_for, weight
-from resources_app.documents import uri_of
+from resources_app.addresses.hidden_refs import Mask
+from resources_app.addresses.intelligencebank import parent_uri
+from resources_app.addresses.targets import target_of, visible_thing
+from resources_app.addresses.uris import build, parse
 from resources_app.errors import BacklogError, InvalidUri, NotFound, ValidationFailed
-from resources_app.fields import parse_ref
-from resources_app.hidden_refs import Mask
+from resources_app.fields.declarations import parse_ref
+from resources_app.history.documents import uri_of
+from resources_app.identity.roles import Person
 from resources_app.intelligencebank import browsing
-from resources_app.intelligencebank.addresses import parent_uri
 from resources_app.models import Change, Comment, Epic, IBFolder, IBResource, Resource, Task
 from resources_app.models.backlog import Item
-from resources_app.serializers import change_json, comment_json, item_line, resource_json, whole_item_json
-from resources_app.targets import target_of, visible_thing
-from resources_app.uris import build, parse
+from resources_app.reading.read_many import BYTES_PER_TOKEN, NOTE, address_of, fitting, room_for, uri_for, weight
+from resources_app.reading.serializers import change_json, comment_json, item_line, resource_json, whole_item_json
 from search_app.search import MAX_QUERY, search_unified
 
 DEFAULT_TOKENS = 4000

@@ -10,17 +10,17 @@ from django.db import connection
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import StrIndex
 
-from resources_app.access import Person, is_admin, may_read, sight_of
-from resources_app.conditions import ME
+from resources_app.database.prepared import Memory
 from resources_app.errors import ValidationFailed
-from resources_app.fields import parse_ref
+from resources_app.fields.declarations import parse_ref
+from resources_app.identity.roles import Person, is_admin, may_read, sight_of
 from resources_app.models import IBLink
-from resources_app.named_values import require_items, require_person
-from resources_app.prepared import Memory
+from resources_app.querying.conditions import ME
+from resources_app.querying.named_values import require_items, require_person
 from resources_app.vocabulary import IB_KINDS, Status
 from search_app.backends.base import Allowed
-from search_app.documents import SEPARATOR, SOURCES
-from search_app.marks import LIMITED, SHARED, marks_asked_for
+from search_app.backends.visibility_tokens import LIMITED, SHARED, marks_asked_for
+from search_app.index.documents import SEPARATOR, SOURCES
 from search_app.models import Document
 
 TYPES = ("task", "epic", "resource", "ib_folder", "ib_resource")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from resources_app.access import Person
+from resources_app.identity.roles import Person
 from search_app.search import search_unified
 
 MOST = 12

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from search_app.backends.base import Candidate
-from search_app.statistics import Statistics
+from search_app.index.statistics import Statistics
 from search_app.terms import Term
 
 K1, B = 1.2, 0.75

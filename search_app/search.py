@@ -11,23 +11,23 @@ from typing import Any
 
 from django.db.models import Model, QuerySet
 
-from resources_app.access import Person, may_read, sight_of
-from resources_app.bundles import FRAME, NOTE, fitting, room_for, weight
-from resources_app.documents import uri_of
+from resources_app.addresses.hidden_refs import Mask
+from resources_app.database.prepared import run_for
 from resources_app.errors import ValidationFailed
-from resources_app.hidden_refs import Mask
-from resources_app.prepared import run_for
+from resources_app.history.documents import uri_of
+from resources_app.identity.roles import Person, may_read, sight_of
+from resources_app.querying.weights import MAX_ANSWER
+from resources_app.reading.read_many import FRAME, NOTE, fitting, room_for, weight
 from resources_app.vocabulary import Status
-from resources_app.weights import MAX_ANSWER
 from search_app.backends import backend
 from search_app.backends.base import Expression, Token
-from search_app.documents import SOURCES, comments_on, fields_of, title_key, title_of
+from search_app.candidates import is_a_title
 from search_app.filters import Filters, Words, allowed_documents, interpret, limited_kinds, parse_filters
-from search_app.finding import Found, find, newest
-from search_app.gathering import is_a_title
+from search_app.index.documents import SOURCES, comments_on, fields_of, title_key, title_of
+from search_app.index.rows import live_slot, live_state
+from search_app.matching import Found, find, newest
 from search_app.models import Document
 from search_app.ranking import Parts
-from search_app.rows import live_slot, live_state
 from search_app.snippets import Lookup, make_snippet
 from search_app.terms import Term, parse
 from search_app.tokens import analyse

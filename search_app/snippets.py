@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from search_app.backends.base import Clause
-from search_app.documents import Field, indexed_spans
+from search_app.index.documents import Field, indexed_spans
 from search_app.tokens import AS_WRITTEN, analyse_word, word_around, words
 
 LENGTH = 120

@@ -2,9 +2,9 @@
 
 from celery import shared_task
 
-from search_app import embedding
+from search_app.semantic import worker
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def embed_pending() -> None:
-    embedding.enqueue_if_pending()
+    worker.enqueue_if_pending()

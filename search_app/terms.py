@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from search_app.backends import backend
 from search_app.backends.base import Allowed, Candidate, Clause, Expression, Token
-from search_app.statistics import LARGE, frequency
+from search_app.index.statistics import LARGE, frequency
 from search_app.tokens import AS_WRITTEN, analyse_word, fold, is_cjk, is_ref, stem, words
 
 MAX_TERMS = 32

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import connection
 from pytest_django.plugin import DjangoDbBlocker
 
-from backlog_site.embedded import throwaway_valkey, valkey_answers
+from backlog_site.devserver.embedded import throwaway_valkey, valkey_answers
 from tests import databases
 
 pytest_plugins = ["tests.people"]

@@ -4,9 +4,9 @@ from typing import Any
 
 from django.contrib.auth.models import Group, User
 
-from resources_app import writing
-from resources_app.access import Actor
+from resources_app.identity.roles import Actor
 from resources_app.models import Epic, Task
+from resources_app.writing import write_path
 
 
 def make_user(name: str, *roles: str) -> User:
@@ -24,13 +24,13 @@ def system() -> Actor:
 
 
 def make_task(**over: Any) -> Task:
-    item = writing.create_item(over.pop("actor", None) or system(), "task", {"title": "A task"} | over)
+    item = write_path.create_item(over.pop("actor", None) or system(), "task", {"title": "A task"} | over)
     assert isinstance(item, Task)
     return item
 
 
 def make_epic(**over: Any) -> Epic:
-    item = writing.create_item(over.pop("actor", None) or system(), "epic", {"title": "An epic"} | over)
+    item = write_path.create_item(over.pop("actor", None) or system(), "epic", {"title": "An epic"} | over)
     assert isinstance(item, Epic)
     return item
 

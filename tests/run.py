@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from backlog_site.embedded import throwaway_postgres
+from backlog_site.devserver.embedded import throwaway_postgres
 from tests.databases import postgres_template, sqlite_template
 
 ROOT = Path(__file__).resolve().parent.parent

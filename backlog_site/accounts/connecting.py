@@ -9,9 +9,9 @@ from django.shortcuts import redirect
 from backlog_site.accounts.clients import VARIABLE, checks, connections
 from backlog_site.mcp import usage
 from backlog_site.viewer.shell import page, person_of, show, whole_number
-from resources_app import oauth_grants, tokens
-from resources_app.access import is_admin, may_write
 from resources_app.errors import ValidationFailed
+from resources_app.identity import oauth_grants, tokens
+from resources_app.identity.roles import is_admin, may_write
 
 EXPIRIES = {"30": "30 days", "90": "90 days", "365": "a year", "": "never"}
 

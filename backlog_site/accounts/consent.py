@@ -12,9 +12,9 @@ from oauth2_provider.views import AuthorizationView
 
 from backlog_site.accounts.endpoints import has_nul
 from backlog_site.accounts.oauth import wrong_target
-from resources_app.access import Scope
-from resources_app.credentials import SCOPES, is_for_this_server, widest
-from resources_app.tokens import scopes_within_role
+from resources_app.identity.credentials import SCOPES, is_for_this_server, widest
+from resources_app.identity.roles import Scope
+from resources_app.identity.tokens import scopes_within_role
 
 ABILITIES: dict[Scope, tuple[str, list[str]]] = {
     "read": (

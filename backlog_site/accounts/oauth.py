@@ -15,8 +15,8 @@ from oauth2_provider.models import RefreshToken
 from oauth2_provider.oauth2_validators import OAuth2Validator
 from oauthlib.oauth2.rfc6749.errors import CustomOAuth2Error, InvalidGrantError
 
-from resources_app.credentials import ACCESS_TOKEN_PREFIX, is_for_this_server
-from resources_app.public_addresses import is_public
+from resources_app.identity.credentials import ACCESS_TOKEN_PREFIX, is_for_this_server
+from resources_app.safety.public_addresses import is_public
 
 REFRESH_TOKEN_PREFIX = "br_"  # noqa: S105
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}

@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 
 from backlog_site.accounts.sessions import end_others, sessions_of
 from backlog_site.viewer.shell import actor_of, page, person_of, show
-from resources_app.reading import read
+from resources_app.reading.by_address import read
 
 
 @page("GET", "HEAD", "POST")

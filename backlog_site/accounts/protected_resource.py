@@ -4,7 +4,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from oauth2_provider.views import OAuthProtectedResourceMetadataView
 
-from resources_app.credentials import is_for_this_server
+from resources_app.identity.credentials import is_for_this_server
 
 
 class ProtectedResourceView(OAuthProtectedResourceMetadataView):  # type: ignore[misc]  # the package has no types

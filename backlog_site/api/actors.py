@@ -4,9 +4,9 @@ import structlog
 from django.http import HttpRequest
 from rest_framework.request import Request
 
-from resources_app.access import SESSION_CLIENT, Actor
-from resources_app.credentials import Credential
-from resources_app.tokens import scopes_within_role
+from resources_app.identity.credentials import Credential
+from resources_app.identity.roles import SESSION_CLIENT, Actor
+from resources_app.identity.tokens import scopes_within_role
 
 
 def actor_of(request: Request, via: str = "rest") -> Actor:

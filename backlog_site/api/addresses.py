@@ -19,12 +19,14 @@ from backlog_site.api.responses import (
     refuse_conditions,
     with_etag,
 )
-from resources_app import batches, undoing, uris, writing
+from resources_app.addresses import uris
+from resources_app.addresses.targets import target_of
 from resources_app.errors import ValidationFailed
-from resources_app.readers.collections import list_versions
-from resources_app.readers.viewer import viewer_json
-from resources_app.reading import read
-from resources_app.targets import target_of
+from resources_app.reading.by_address import read
+from resources_app.reading.collections import list_versions
+from resources_app.reading.viewer import viewer_json
+from resources_app.writing import batches, write_path
+from resources_app.writing import undo as undoing
 
 _URI = OpenApiParameter(
     "uri", OpenApiTypes.STR, required=True, description="Any address, e.g. mcp://backlog/tasks/TASK-0001"
@@ -87,7 +89,7 @@ def write(request: Request) -> Response:
         actor,
         idempotency_key(request, body),
         body | conditions.fingerprint(),
-        lambda: writing.write(actor, body.get("uri", ""), body.get("operation"), conditions, dry_run=dry_run),
+        lambda: write_path.write(actor, body.get("uri", ""), body.get("operation"), conditions, dry_run=dry_run),
     )
     return with_etag(Response(answer), answer["etag"])
 

@@ -9,9 +9,9 @@ from rest_framework.authentication import BaseAuthentication, SessionAuthenticat
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
-from backlog_site.challenges import bearer_challenge
-from resources_app import credentials
-from resources_app.credentials import Credential
+from backlog_site.serving.challenges import bearer_challenge
+from resources_app.identity import credentials
+from resources_app.identity.credentials import Credential
 
 __all__ = ["SessionAuthentication", "TokenAuthentication"]
 

@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from backlog_site.api.actors import actor_of
 from backlog_site.api.responses import parameter
-from resources_app.queries import whole_number
+from resources_app.querying.queries import whole_number
 from search_app.context import DEFAULT_TOKENS, build_context
 
 _PARAMETERS = [

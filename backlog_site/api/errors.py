@@ -20,9 +20,10 @@ from rest_framework.views import set_rollback
 
 from backlog_site.api.actors import request_id
 from backlog_site.api.limits import BodyTooLarge
-from backlog_site.challenges import bearer_challenge
-from backlog_site.outage import outage
-from resources_app import errors, schema
+from backlog_site.serving.challenges import bearer_challenge
+from backlog_site.serving.outage import outage
+from resources_app import errors
+from resources_app.database import schema
 from resources_app.errors import BacklogError
 
 JSON_PATHS = ("/api", "/mcp", "/healthz", "/readyz", "/.well-known")

@@ -31,12 +31,12 @@ from backlog_site.api.responses import (
     text_of,
     with_etag,
 )
-from resources_app import batches, storing
-from resources_app.contents import MAX_BINARY_BYTES, too_large
+from resources_app.addresses.uris import build_path
 from resources_app.errors import ValidationFailed
-from resources_app.reading import read
-from resources_app.serializers import resource_json
-from resources_app.uris import build_path
+from resources_app.files.contents import MAX_BINARY_BYTES, too_large
+from resources_app.reading.by_address import read
+from resources_app.reading.serializers import resource_json
+from resources_app.writing import batches, stored_files
 
 _FACTS = ("title", "description", "tags", "groups")
 _OBJECT = {"type": "object", "additionalProperties": {}}
@@ -85,7 +85,7 @@ class FileTreeView(APIView):
             actor,
             idempotency_key(request),
             {"create": self.area, "values": body},
-            lambda: resource_json(storing.create_resource(actor, path, content, **given)),
+            lambda: resource_json(stored_files.create_resource(actor, path, content, **given)),
         )
         response = with_etag(Response(shown, status=201), shown["etag"])
         response["Location"] = f"/api/v1/{quote(path)}"
@@ -112,7 +112,7 @@ class FileView(APIView):
         mime_type = (request.content_type or "").partition(";")[0].strip() or None
         # A body of no bytes reaches no parser; it is an empty file.
         content = body_of(request, "content").get("content", b"")
-        resource, is_new = storing.upload(actor, full, content, mime_type=mime_type, etag=conditions_of(request))
+        resource, is_new = stored_files.upload(actor, full, content, mime_type=mime_type, etag=conditions_of(request))
         shown = resource_json(resource)
         return with_etag(Response(shown, status=201 if is_new else 200), shown["etag"])
 
@@ -127,14 +127,14 @@ class FileView(APIView):
             actor,
             idempotency_key(request),
             {"revise": full, "values": body} | conditions.fingerprint(),
-            lambda: {"path": storing.revise(actor, full, body, conditions)},
+            lambda: {"path": stored_files.revise(actor, full, body, conditions)},
         )
         return reading_response(request, read(actor, build_path(answer["path"])), whole=True)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, path: str) -> Response:
         no_body(request)
-        storing.remove(actor_of(request), f"{self.area}/{path.strip('/')}", conditions_of(request))
+        stored_files.remove(actor_of(request), f"{self.area}/{path.strip('/')}", conditions_of(request))
         return Response(status=204)
 
 

@@ -17,7 +17,7 @@ from rest_framework.views import APIView
 from backlog_site.api.actors import actor_of
 from backlog_site.api.responses import no_body, reading_response, refuse_conditions, refuse_parameters
 from resources_app.intelligencebank import browsing, files, linking
-from resources_app.reading import read
+from resources_app.reading.by_address import read
 
 Answer = TypeVar("Answer", bound=HttpResponseBase)
 _ANSWER = {200: OpenApiResponse({"type": "object", "additionalProperties": {}})}

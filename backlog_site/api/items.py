@@ -21,9 +21,9 @@ from backlog_site.api.responses import (
     text_of,
     with_etag,
 )
-from resources_app import batches, writing
-from resources_app.serializers import comment_json, created_json
-from resources_app.uris import build
+from resources_app.addresses.uris import build
+from resources_app.reading.serializers import comment_json, created_json
+from resources_app.writing import batches, write_path
 
 
 class ItemViewSet(ViewSet):
@@ -44,7 +44,7 @@ class ItemViewSet(ViewSet):
             actor,
             idempotency_key(request),
             {"create": self.kind, "values": values},
-            lambda: created_json(writing.create_item(actor, self.kind, values)),
+            lambda: created_json(write_path.create_item(actor, self.kind, values)),
         )
         response = with_etag(Response(created, status=201), created["etag"])
         response["Location"] = f"/api/v1/{self.collection}/{created['id']}/"
@@ -57,14 +57,14 @@ class ItemViewSet(ViewSet):
     def destroy(self, request: Request, pk: str) -> Response:
         """Archives; `?permanent=true` deletes for good and is for admins."""
         no_body(request, "permanent")
-        remove = writing.delete_permanently if boolean_parameter(request, "permanent") else writing.archive
+        remove = write_path.delete_permanently if boolean_parameter(request, "permanent") else write_path.archive
         remove(actor_of(request), build(self.collection, pk), conditions_of(request))
         return Response(status=204)
 
     @action(detail=True, methods=["post"])
     def unarchive(self, request: Request, pk: str) -> Response:
         no_body(request)
-        writing.unarchive(actor_of(request), build(self.collection, pk), conditions_of(request))
+        write_path.unarchive(actor_of(request), build(self.collection, pk), conditions_of(request))
         return read_response(request, self.collection, pk)
 
     @action(detail=True, methods=["get", "post"])
@@ -115,7 +115,7 @@ class CommentViewSet(ViewSet):
 
     def destroy(self, request: Request, pk: str) -> Response:
         no_body(request)
-        writing.archive(actor_of(request), build("comments", pk), conditions_of(request))
+        write_path.archive(actor_of(request), build("comments", pk), conditions_of(request))
         return Response(status=204)
 
 
@@ -125,7 +125,7 @@ def _write(request: Request, uri: str, operation: dict[str, Any]) -> None:
         actor,
         idempotency_key(request),
         {"write": uri, "operation": operation} | conditions.fingerprint(),
-        lambda: writing.write(actor, uri, operation, conditions),
+        lambda: write_path.write(actor, uri, operation, conditions),
     )
 
 
@@ -136,6 +136,6 @@ def _add_comment(request: Request, item_uri: str, body: Any) -> Response:
         actor,
         idempotency_key(request),
         {"comment": item_uri, "body": body},
-        lambda: comment_json(writing.add_comment(actor, item_uri, body)),
+        lambda: comment_json(write_path.add_comment(actor, item_uri, body)),
     )
     return with_etag(Response(created, status=201), created["etag"])

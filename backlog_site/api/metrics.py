@@ -7,7 +7,7 @@ from rest_framework.decorators import api_view
 from rest_framework.request import Request
 
 from backlog_site.api.actors import actor_of
-from backlog_site.metrics import exposition
+from backlog_site.serving.metrics import exposition
 from resources_app.errors import PermissionDenied
 
 

@@ -11,11 +11,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from backlog_site.api.actors import actor_of
+from resources_app.addresses.uris import build
 from resources_app.errors import Conflict, ValidationFailed
-from resources_app.preconditions import EntityTags, Preconditions, parse_tags
-from resources_app.readers.reading import Reading
-from resources_app.reading import read
-from resources_app.uris import build
+from resources_app.history.preconditions import EntityTags, Preconditions, parse_tags
+from resources_app.reading.by_address import read
+from resources_app.reading.result import Reading
 
 CONDITIONAL = ("If-Match", "If-None-Match", "If-Unmodified-Since")
 R = TypeVar("R", bound=HttpResponse)

@@ -8,9 +8,9 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view, inline_serializer
 from rest_framework import serializers
 
-from resources_app.fields import FIELDS, Field
+from resources_app.fields.declarations import FIELDS, Field
 from resources_app.models import Epic, Task
-from resources_app.queries import parameters_for
+from resources_app.querying.queries import parameters_for
 
 View = TypeVar("View", bound=type)
 

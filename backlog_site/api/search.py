@@ -9,9 +9,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from backlog_site.api.actors import actor_of
-from resources_app.bundles import MAX_TOKENS, MIN_TOKENS
 from resources_app.errors import ValidationFailed
-from resources_app.queries import whole_number
+from resources_app.querying.queries import whole_number
+from resources_app.reading.read_many import MAX_TOKENS, MIN_TOKENS
 from search_app.filters import TYPES
 from search_app.search import MAX_LIMIT, SORTS, search_unified
 

@@ -4,7 +4,7 @@ from django.urls import include, path, re_path
 from rest_framework.routers import SimpleRouter
 
 from backlog_site.api import addresses, context, files, intelligencebank, items, search
-from resources_app.targets import AREAS
+from resources_app.addresses.targets import AREAS
 
 router = SimpleRouter()
 router.register("tasks", items.TaskViewSet, basename="task")

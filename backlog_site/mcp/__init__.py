@@ -15,7 +15,7 @@ Where things are put on it, all of it from `server.install()`, which runs once p
 - Errors: a `BacklogError` that leaves a handler becomes a protocol error with the code of the client's era
   (`errors.protocol_error`); what a model can mend, a tool answers itself.
 - Subscriptions: `bus.bus.rules.may_watch(actor, uri)` and `.matches(change, uri)`, by default those of
-  `resources_app.subscriptions`, which also makes the `_meta` of a notice. `wake.announce` runs after each commit.
+  `resources_app.reading.watching`, which also makes the `_meta` of a notice. `wake.announce` runs after each commit.
 - Tests: an app with an `mcp.py` in INSTALLED_APPS is found by the package; tests/mcp/fixture and
   tests/mcp/conformance are such apps, and no production setting names them.
 

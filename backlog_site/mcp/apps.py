@@ -10,7 +10,7 @@ class McpConfig(AppConfig):
     def ready(self) -> None:
         """Runs before the package's own ready(), which registers every toolset that has been imported by then."""
         from backlog_site.mcp import server, wake  # noqa: PLC0415  # they need models
-        from resources_app import changes  # noqa: PLC0415
+        from resources_app.history import change_log  # noqa: PLC0415
 
         server.install()
-        changes.listen(wake.after_commit)
+        change_log.listen(wake.after_commit)

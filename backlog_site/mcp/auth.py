@@ -4,9 +4,9 @@ import hashlib
 import time
 
 from backlog_site.mcp.context import Caller
-from backlog_site.mcp.threads import in_thread
-from resources_app import credentials
-from resources_app.credentials import bearer_secret
+from backlog_site.serving.database_threads import in_thread
+from resources_app.identity import credentials
+from resources_app.identity.credentials import bearer_secret
 
 __all__ = ["bearer_secret", "caller_with", "identify"]
 

@@ -16,13 +16,13 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from backlog_site.mcp.context import Caller
-from backlog_site.mcp.threads import in_thread
-from resources_app import subscriptions
-from resources_app.access import Actor
-from resources_app.credentials import still_standing
+from backlog_site.serving.database_threads import in_thread
 from resources_app.errors import RateLimited
+from resources_app.identity.credentials import still_standing
+from resources_app.identity.roles import Actor
 from resources_app.models import Change
-from resources_app.subscriptions import Position, position_of
+from resources_app.reading import watching
+from resources_app.reading.watching import Position, position_of
 
 POLL_SECONDS = 2
 UNSETTLED_SECONDS = 0.05
@@ -40,8 +40,8 @@ logger = structlog.get_logger("backlog.mcp")
 class Rules:
     """What may be watched and what touches it. Replaced by the conformance fixture, which has addresses of its own."""
 
-    may_watch: Callable[[Actor, str], bool] = subscriptions.may_watch
-    matches: Callable[[Change, str], bool] = subscriptions.matches
+    may_watch: Callable[[Actor, str], bool] = watching.may_watch
+    matches: Callable[[Change, str], bool] = watching.matches
 
 
 @dataclass(frozen=True)
@@ -232,13 +232,13 @@ def _next_of(watcher: Watcher) -> list[tuple[Span, Watch]]:
 
 def _collect(span: Span, pairs: list[Pair], rules: Rules) -> tuple[list[Delivery], bool]:
     """In a database thread: one page of changes for all watches that have read equally far."""
-    page = subscriptions.changes_after(span.start, PAGE, span.until)
+    page = watching.changes_after(span.start, PAGE, span.until)
     uris = {watch.uri for _, watch in pairs}
     found = {uri: _notices_of(page.changes, uri, rules) for uri in uris} if page.changes else {}
     interest: defaultdict[int, set[int]] = defaultdict(set)
     for watcher, watch in pairs:
         interest[watcher.caller.user.pk].update(found.get(watch.uri, ()))
-    visible = {user: subscriptions.visible_among(user, wanted) for user, wanted in interest.items() if wanted}
+    visible = {user: watching.visible_among(user, wanted) for user, wanted in interest.items() if wanted}
     deliveries = [
         _delivery(watcher, watch, page.end, found.get(watch.uri, {}), visible.get(watcher.caller.user.pk, set()))
         for watcher, watch in pairs
@@ -249,9 +249,9 @@ def _collect(span: Span, pairs: list[Pair], rules: Rules) -> tuple[list[Delivery
 def _notices_of(changes: list[Change], uri: str, rules: Rules) -> dict[int, Notice]:
     """By change; made once for all who watch the address."""
     if uri == RESOURCE_LIST:
-        return {one.pk: Notice(uri, position_of(one)) for one in changes if subscriptions.alters_list(one)}
+        return {one.pk: Notice(uri, position_of(one)) for one in changes if watching.alters_list(one)}
     touching = (change for change in changes if rules.matches(change, uri))
-    return {one.pk: Notice(uri, position_of(one), subscriptions.describe(one, uri)) for one in touching}
+    return {one.pk: Notice(uri, position_of(one), watching.describe(one, uri)) for one in touching}
 
 
 def _delivery(watcher: Watcher, watch: Watch, end: Position, found: dict[int, Notice], visible: set[int]) -> Delivery:
@@ -259,7 +259,7 @@ def _delivery(watcher: Watcher, watch: Watch, end: Position, found: dict[int, No
     if watch.uri == RESOURCE_LIST:
         notices = notices[-1:]  # the list changed, however often: one notice tells it
         return Delivery(watcher, watch, end, notices, is_lost=False)
-    is_lost = len(notices) < len(found) and subscriptions.names_one_thing(watch.uri)
+    is_lost = len(notices) < len(found) and watching.names_one_thing(watch.uri)
     return Delivery(watcher, watch, end, notices, is_lost)
 
 

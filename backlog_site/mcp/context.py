@@ -8,9 +8,9 @@ from typing import Protocol
 
 from django.contrib.auth.models import User
 
-from resources_app.access import Actor
-from resources_app.credentials import Credential
-from resources_app.subscriptions import Position
+from resources_app.identity.credentials import Credential
+from resources_app.identity.roles import Actor
+from resources_app.reading.watching import Position
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from backlog_site.mcp.http import (
     send_json,
 )
 from backlog_site.mcp.sessions import Session, SessionStore
-from resources_app.subscriptions import Position
+from resources_app.reading.watching import Position
 
 MAX_BATCH = 50
 # What a client says of itself is kept for as long as its session: a thousand of them must stay small.

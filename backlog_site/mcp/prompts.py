@@ -13,11 +13,11 @@ from mcp_server import mcp_server as published
 
 from backlog_site.mcp.context import current_actor
 from backlog_site.mcp.errors import protocol_error
-from backlog_site.mcp.threads import in_thread
+from backlog_site.serving.database_threads import in_thread
+from resources_app.addresses.uris import build
 from resources_app.errors import BacklogError, ValidationFailed
-from resources_app.reading import read
-from resources_app.serializers import item_line
-from resources_app.uris import build
+from resources_app.reading.by_address import read
+from resources_app.reading.serializers import item_line
 
 
 async def plan_epic(epic_id: str) -> str:

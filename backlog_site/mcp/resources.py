@@ -9,16 +9,18 @@ from mcp.server import Server
 from mcp.server.context import ServerRequestContext
 
 from backlog_site.mcp.context import current_actor
-from backlog_site.mcp.threads import in_thread
 from backlog_site.mcp.tools import opened
 from backlog_site.mcp.toolset import checked_arguments
-from resources_app import batches, catalogue, uris, writing
-from resources_app.access import Actor
-from resources_app.readers.collections import list_versions
-from resources_app.readers.reading import Reading
-from resources_app.reading import read
-from resources_app.registry import REGISTRY
-from resources_app.targets import target_of
+from backlog_site.serving.database_threads import in_thread
+from resources_app.addresses import uris
+from resources_app.addresses.targets import target_of
+from resources_app.identity.roles import Actor
+from resources_app.reading import catalogue
+from resources_app.reading.by_address import read
+from resources_app.reading.collections import list_versions
+from resources_app.reading.registry import REGISTRY
+from resources_app.reading.result import Reading
+from resources_app.writing import batches, write_path
 
 # docs/rfc-writable-resources.md
 EXTENSION = "io.backlog/writable-resources"
@@ -138,7 +140,7 @@ async def complete(_ctx: ServerRequestContext, params: protocol.CompleteRequestP
 
 
 async def write(_ctx: ServerRequestContext, params: Arguments) -> Answer:
-    return Answer(**await in_thread(writing.write, current_actor(), **params.checked_for("write_resource")))
+    return Answer(**await in_thread(write_path.write, current_actor(), **params.checked_for("write_resource")))
 
 
 async def write_batch(_ctx: ServerRequestContext, params: Arguments) -> Answer:

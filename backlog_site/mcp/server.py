@@ -14,7 +14,7 @@ from backlog_site.mcp import prompts, resources, subscribing, usage
 from backlog_site.mcp.auth import caller_with
 from backlog_site.mcp.context import acting_as, current_actor, current_request
 from backlog_site.mcp.errors import translate_errors
-from backlog_site.mcp.threads import in_thread
+from backlog_site.serving.database_threads import in_thread
 from resources_app.errors import ValidationFailed
 
 MAX_AGENT = 100

@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 
 from backlog_site.mcp.bus import MAX_WATCHES
 from resources_app.errors import RateLimited, Unavailable
-from resources_app.subscriptions import Position
+from resources_app.reading.watching import Position
 
 IDLE_SECONDS = 24 * 3600
 

@@ -16,9 +16,9 @@ from backlog_site.mcp.context import Caller, Request, bind_request
 from backlog_site.mcp.legacy import ANNOUNCES
 from backlog_site.mcp.server import low_level
 from backlog_site.mcp.subscribing import notification_of
-from backlog_site.mcp.threads import in_thread
-from resources_app import subscriptions
-from resources_app.subscriptions import Position
+from backlog_site.serving.database_threads import in_thread
+from resources_app.reading import watching
+from resources_app.reading.watching import Position
 
 
 class PipeWatches:
@@ -38,7 +38,7 @@ class PipeWatches:
         """A middleware. Clients of the newer era get notices through subscriptions/listen alone."""
         result = await call_next(ctx)
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS and self._session is None:
-            self._watcher.watch(RESOURCE_LIST, await in_thread(subscriptions.end_of_feed))
+            self._watcher.watch(RESOURCE_LIST, await in_thread(watching.end_of_feed))
             self._session = ctx.session
         return result
 

@@ -13,10 +13,10 @@ from backlog_site.mcp.bus import RESOURCE_LIST, ChangeBus, Notice, Watcher
 from backlog_site.mcp.context import current_request
 from backlog_site.mcp.http import PING, PING_SECONDS, EventStream, Message, event, refusal
 from backlog_site.mcp.sessions import Session, SessionStore
-from backlog_site.mcp.threads import in_thread
-from resources_app import subscriptions
+from backlog_site.serving.database_threads import in_thread
 from resources_app.errors import Unavailable, ValidationFailed
-from resources_app.subscriptions import Position
+from resources_app.reading import watching
+from resources_app.reading.watching import Position
 
 # Older clients take an event without a message for a broken one.
 PRIMING_VERSION = "2025-11-25"
@@ -94,7 +94,7 @@ class SessionStreams:
         if "text/event-stream" not in headers.get("accept", "") and "*/*" not in headers.get("accept", ""):
             raise refusal(406, "Not Acceptable: the client must accept text/event-stream")
         seen = _last_seen(session, headers.get("last-event-id"))
-        end = await in_thread(subscriptions.end_of_feed)
+        end = await in_thread(watching.end_of_feed)
         with self._bus.attached(current_request().caller) as watcher:
             watcher.watch(RESOURCE_LIST, seen or end)
             stream = SessionStream(session, seen, watcher, self._sessions)

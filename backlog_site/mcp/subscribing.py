@@ -10,11 +10,11 @@ from mcp.types import SubscriptionFilter
 
 from backlog_site.mcp.bus import MAX_WATCHES, RESOURCE_LIST, Notice, bus
 from backlog_site.mcp.context import current_actor, current_request
-from backlog_site.mcp.threads import in_thread
-from resources_app import subscriptions
-from resources_app.access import Actor
+from backlog_site.serving.database_threads import in_thread
 from resources_app.errors import ValidationFailed
-from resources_app.subscriptions import Position
+from resources_app.identity.roles import Actor
+from resources_app.reading import watching
+from resources_app.reading.watching import Position
 
 
 async def subscribe(_ctx: ServerRequestContext, params: protocol.SubscribeRequestParams) -> protocol.EmptyResult:
@@ -55,7 +55,7 @@ def _admit(actor: Actor, uris: list[str]) -> Position:
         raise ValidationFailed(f"{MAX_WATCHES} addresses can be watched at most.", field="resourceSubscriptions")
     for uri in uris:
         bus.rules.may_watch(actor, uri)
-    return subscriptions.end_of_feed()
+    return watching.end_of_feed()
 
 
 def _granted(wanted: SubscriptionFilter) -> SubscriptionFilter:

@@ -6,15 +6,17 @@ from mcp.server.mcpserver import Context
 from pydantic import Field
 
 from backlog_site.mcp.context import current_actor
-from backlog_site.mcp.threads import in_loop
 from backlog_site.mcp.toolset import Null, Toolset, documented, from_json, tool
-from resources_app import batches, bundles, discovery, writing
-from resources_app.bundles import MAX_TOKENS
+from backlog_site.serving.database_threads import in_loop
+from resources_app.addresses.uris import build
 from resources_app.errors import ValidationFailed
-from resources_app.reading import read
-from resources_app.registry import REGISTRY
-from resources_app.serializers import created_json, item_line
-from resources_app.uris import build
+from resources_app.reading import get_resource as discovery
+from resources_app.reading import read_many
+from resources_app.reading.by_address import read
+from resources_app.reading.read_many import MAX_TOKENS
+from resources_app.reading.registry import REGISTRY
+from resources_app.reading.serializers import created_json, item_line
+from resources_app.writing import batches, write_path
 from search_app.context import DEFAULT_TOKENS, build_context
 from search_app.search import search_unified
 
@@ -135,11 +137,11 @@ class BacklogTools(Toolset):
     def backlog_get(
         self,
         id: Annotated[str | list[str], Field(description="ids and URIs, mixed: TASK-0001, mcp://backlog/…, file:///…")],
-        max_tokens: int = bundles.DEFAULT_TOKENS,
+        max_tokens: int = read_many.DEFAULT_TOKENS,
         cursor: str | None = None,
     ) -> Answer:
         """Read tasks, epics, single fields, files or folders, with ETags. A next_cursor means there is more."""
-        found = bundles.read_many(current_actor(), _names(id), max_tokens, cursor)
+        found = read_many.read_many(current_actor(), _names(id), max_tokens, cursor)
         errors = [result["error"] for result in found["results"] if "error" in result]
         return {"error": errors[0], **found} if len(errors) == len(found["results"]) else found
 
@@ -182,7 +184,9 @@ class BacklogTools(Toolset):
         }
         actor, given = current_actor(), _given(values)
         body = {"create": type, "values": given}
-        return batches.once(actor, idempotency_key, body, lambda: created_json(writing.create_item(actor, type, given)))
+        return batches.once(
+            actor, idempotency_key, body, lambda: created_json(write_path.create_item(actor, type, given))
+        )
 
     @tool("Update fields", null_clears=SETTABLE, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
     def backlog_update(
@@ -222,7 +226,7 @@ class BacklogTools(Toolset):
         given = {name: None if value is Null.SENT else value for name, value in _given(values).items()}
         if not given:
             raise ValidationFailed("Name at least one field to set.", field="title", allowed_values=list(SETTABLE))
-        return writing.write(current_actor(), bundles.uri_for(id), {"type": "merge", "value": given}, etag)
+        return write_path.write(current_actor(), read_many.uri_for(id), {"type": "merge", "value": given}, etag)
 
     @tool("Archive or delete", destructive_hint=True, idempotent_hint=True, open_world_hint=False)
     def backlog_delete(
@@ -232,8 +236,8 @@ class BacklogTools(Toolset):
         etag: str | None = None,
     ) -> Answer:
         """Archive a thing: it leaves the lists and becomes read-only."""
-        uri = bundles.uri_for(id)
-        remove = writing.delete_permanently if permanent else writing.archive
+        uri = read_many.uri_for(id)
+        remove = write_path.delete_permanently if permanent else write_path.archive
         remove(current_actor(), uri, etag)
         return {"uri": uri, "deleted": permanent, "archived": not permanent}
 
@@ -243,7 +247,7 @@ class BacklogTools(Toolset):
         str_replace old_str new_str [replace_all], insert line content, append|prepend content, delete content, set value.
         Lists (…/evidence): array_append|array_prepend value, array_insert index value, array_remove index|value.
         Whole item: merge value, set field value, delete_field field. Any: restore version. Answers ETag and diff."""
-        return writing.write(current_actor(), uri, operation, etag, dry_run=dry_run)
+        return write_path.write(current_actor(), uri, operation, etag, dry_run=dry_run)
 
     @tool("Edit many parts", destructive_hint=True, idempotent_hint=False, open_world_hint=False)
     def write_resource_batch(

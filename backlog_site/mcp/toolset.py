@@ -16,10 +16,10 @@ from mcp_server import MCPToolset
 from mcp_server import mcp_server as published
 from pydantic import ValidationError
 
-from backlog_site.mcp.threads import in_thread
-from backlog_site.metrics import measured_tool
+from backlog_site.serving.database_threads import in_thread
+from backlog_site.serving.metrics import measured_tool
+from resources_app.database.schema import refusal_of
 from resources_app.errors import BacklogError, ValidationFailed
-from resources_app.schema import refusal_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 Schema = dict[str, Any]

@@ -14,7 +14,6 @@ from mcp.server.auth.provider import AccessToken
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
-from backlog_site.challenges import bearer_challenge
 from backlog_site.mcp.auth import bearer_secret, caller_with
 from backlog_site.mcp.backchannel import Backchannel, connect
 from backlog_site.mcp.bus import bus
@@ -35,6 +34,7 @@ from backlog_site.mcp.modern import ModernLeg, is_modern
 from backlog_site.mcp.server import low_level
 from backlog_site.mcp.sessions import SessionStore
 from backlog_site.mcp.streams import SessionStreams
+from backlog_site.serving.challenges import bearer_challenge
 from resources_app.errors import BacklogError, Unauthenticated, Unavailable
 
 RESTART_SECONDS = 1

@@ -11,7 +11,7 @@ from django.utils import timezone
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from resources_app.credentials import Credential, Kind
+from resources_app.identity.credentials import Credential, Kind
 
 KEPT_SECONDS = 90 * 24 * 3600
 NOTED_EVERY_SECONDS = 60

@@ -6,14 +6,14 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.http import urlencode
 
+from backlog_site.viewer.queries.items import collection_of
 from backlog_site.viewer.shell import actor_of, is_fragment, page, show, whole_number
-from resources_app import batches
-from resources_app.access import Actor, Person
+from resources_app.addresses.uris import build
 from resources_app.errors import ValidationFailed
+from resources_app.identity.roles import Actor, Person
 from resources_app.intelligencebank import browsing, linking
-from resources_app.pages.items import collection_of
-from resources_app.reading import read
-from resources_app.uris import build
+from resources_app.reading.by_address import read
+from resources_app.writing import batches
 from search_app.search import search_unified
 
 ROOT = "root"

@@ -5,14 +5,15 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
+from backlog_site.viewer.queries import boards
 from backlog_site.viewer.shell import actor_of, is_fragment, page, pairs_of, person_of, show
 from backlog_site.viewer.words import read_words
-from resources_app import batches, undoing
+from resources_app.addresses.uris import build
 from resources_app.errors import ValidationFailed
-from resources_app.pages import boards
-from resources_app.queries import SORTS
-from resources_app.uris import build
+from resources_app.querying.queries import SORTS
 from resources_app.vocabulary import Priority, Status
+from resources_app.writing import batches
+from resources_app.writing import undo as undoing
 
 FILTERS = ("search", "epic_id", "assignee", "priority", "label", "status", "ready", "filter", "sort", "order")
 COLUMN_PAGE = 60

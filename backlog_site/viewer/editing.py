@@ -6,10 +6,10 @@ from dataclasses import asdict
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from backlog_site.viewer.markdown import render
+from backlog_site.viewer.queries import suggestions
+from backlog_site.viewer.queries.suggestions import Suggestion
 from backlog_site.viewer.shell import actor_of, page
-from resources_app.access import Actor
-from resources_app.pages import suggestions
-from resources_app.pages.suggestions import Suggestion
+from resources_app.identity.roles import Actor
 from search_app.search import search_unified
 
 MAX_TYPED = 200

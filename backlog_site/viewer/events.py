@@ -16,17 +16,17 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from backlog_site.accounts.sessions import user_of_session
-from backlog_site.challenges import bearer_challenge
 from backlog_site.mcp.auth import bearer_secret, caller_with
 from backlog_site.mcp.bus import ChangeBus, Notice, Watcher
 from backlog_site.mcp.context import Caller
 from backlog_site.mcp.http import PING, PING_SECONDS, EventStream, Refused, check_source, event, send_json
-from backlog_site.mcp.threads import in_thread
-from resources_app import subscriptions
-from resources_app.access import may_read
-from resources_app.credentials import Credential
+from backlog_site.serving.challenges import bearer_challenge
+from backlog_site.serving.database_threads import in_thread
 from resources_app.errors import BacklogError, InvalidOperation, Unauthenticated, Unavailable
-from resources_app.subscriptions import Position
+from resources_app.identity.credentials import Credential
+from resources_app.identity.roles import may_read
+from resources_app.reading import watching
+from resources_app.reading.watching import Position
 
 PATH = "/api/v1/events/"
 FEED = "mcp://backlog/changes"
@@ -71,7 +71,7 @@ class EventsEndpoint:
             await send_json(send, error.status, {"error": error.as_json()}, challenge)
 
     async def _serve(self, listener: Listener, seen: Position | None, receive: Receive, send: Send) -> None:
-        start = seen if seen else await in_thread(subscriptions.end_of_feed)
+        start = seen if seen else await in_thread(watching.end_of_feed)
         with self._bus.attached(listener.caller) as watcher:
             watcher.watch(FEED, start)
             self._bus.wake()

@@ -8,14 +8,15 @@ from django.utils.safestring import SafeString
 
 from backlog_site.viewer import charts
 from backlog_site.viewer.markdown import render as markdown
+from backlog_site.viewer.queries import boards, insights, items
+from backlog_site.viewer.queries.people import team
 from backlog_site.viewer.shell import actor_of, is_fragment, page, show, wants_json, whole_number
-from resources_app import batches, checklists, converting, writing
+from resources_app.addresses.uris import build
 from resources_app.errors import Conflict, ValidationFailed
-from resources_app.fields import FIELDS, parse_ref
-from resources_app.pages import boards, insights, items
-from resources_app.pages.people import team
-from resources_app.uris import build
+from resources_app.fields.declarations import FIELDS, parse_ref
+from resources_app.interchange import convert_links
 from resources_app.vocabulary import Priority, Status
+from resources_app.writing import batches, checklists, write_path
 from search_app.mentions import mentioned_in
 
 BURN_UP_DAYS = 60
@@ -143,7 +144,7 @@ def set_field(request: HttpRequest, ref: str) -> HttpResponse:
     etag = request.POST.get("etag") or None
     uri = build(items.collection_of(ref), ref, name)
     try:
-        answer = writing.write(actor_of(request), uri, {"type": "set", "value": _typed(name, value)}, etag)
+        answer = write_path.write(actor_of(request), uri, {"type": "set", "value": _typed(name, value)}, etag)
     except Conflict:
         if wants_json(request):
             raise
@@ -189,7 +190,7 @@ def edit_list(request: HttpRequest, ref: str) -> HttpResponse:
     number = whole_number(index)
     operation = appended if number is None else {"type": "array_remove", "index": number}
     etag = request.POST.get("etag") if index else None
-    writing.write(actor_of(request), build(items.collection_of(ref), ref, name), operation, etag or None)
+    write_path.write(actor_of(request), build(items.collection_of(ref), ref, name), operation, etag or None)
     return _done(request, ref)
 
 
@@ -205,7 +206,7 @@ def tick(request: HttpRequest, ref: str) -> HttpResponse:
 @page("POST")
 def comment(request: HttpRequest, ref: str) -> HttpResponse:
     body = _unix(request.POST.get("body", ""))
-    writing.add_comment(actor_of(request), build(items.collection_of(ref), ref), body)
+    write_path.add_comment(actor_of(request), build(items.collection_of(ref), ref), body)
     return _done(request, ref)
 
 
@@ -214,10 +215,10 @@ def reword(request: HttpRequest, ref: str, number: int) -> HttpResponse:
     """A comment said better, or taken back."""
     actor, uri, etag = actor_of(request), build("comments", str(number)), request.POST.get("etag") or None
     if request.POST.get("remove"):
-        writing.archive(actor, uri, etag)
+        write_path.archive(actor, uri, etag)
     else:
         body = _unix(request.POST.get("body", ""))
-        writing.write(actor, uri, {"type": "set", "value": body}, etag)
+        write_path.write(actor, uri, {"type": "set", "value": body}, etag)
     return _done(request, ref)
 
 
@@ -225,14 +226,14 @@ def reword(request: HttpRequest, ref: str, number: int) -> HttpResponse:
 def restore(request: HttpRequest, ref: str) -> HttpResponse:
     version = request.POST.get("version", "")
     operation = {"type": "restore", "version": whole_number(version) or version}
-    writing.write(actor_of(request), build(items.collection_of(ref), ref), operation)
+    write_path.write(actor_of(request), build(items.collection_of(ref), ref), operation)
     return _done(request, ref)
 
 
 @page("POST")
 def archive(request: HttpRequest, ref: str) -> HttpResponse:
     uri = build(items.collection_of(ref), ref)
-    change = writing.unarchive if request.POST.get("back") else writing.archive
+    change = write_path.unarchive if request.POST.get("back") else write_path.archive
     change(actor_of(request), uri)
     return _done(request, ref)
 
@@ -240,7 +241,7 @@ def archive(request: HttpRequest, ref: str) -> HttpResponse:
 @page("POST")
 def convert(request: HttpRequest, ref: str) -> HttpResponse:
     """Links to files of one machine become addresses that work everywhere, where there is one."""
-    converted = converting.convert_description(actor_of(request), build(items.collection_of(ref), ref))
+    converted = convert_links.convert_description(actor_of(request), build(items.collection_of(ref), ref))
     return _item(request, ref, converted=converted) if is_fragment(request) else redirect("viewer:item", ref)
 
 
@@ -255,7 +256,7 @@ def create(request: HttpRequest) -> HttpResponse:
     if kind == "epic":
         optional.pop("epic_id", None)
     given = {name: _unix(value) for name, value in values.items() if value}
-    made = writing.create_item(actor_of(request), kind, {**given, **optional, "labels": labels})
+    made = write_path.create_item(actor_of(request), kind, {**given, **optional, "labels": labels})
     return JsonResponse({"ref": made.ref}) if wants_json(request) else redirect("viewer:item", made.ref)
 
 

@@ -34,7 +34,7 @@ COSTLY = "[*_~`<|\n"
 # Up to these a text without code is rendered in this process: the most expensive one takes 0.1 CPU seconds.
 MAX_TEXT_HERE = 10_000
 MAX_MARKS_HERE = 1_500
-# The name of a check box; resources_app.checklists compares as many characters when the box is ticked.
+# The name of a check box; resources_app.writing.checklists compares as many characters when the box is ticked.
 BOX_LABEL = 100
 MAX_LINK = 2000
 _ADDRESS = r"(?:mcp|file|ib)://[^\s<>\"'`()\[\]{}|]*[^\s<>\"'`()\[\]{}|.,;:!?*_~]"

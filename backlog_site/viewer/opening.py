@@ -18,14 +18,15 @@ from backlog_site.viewer.highlighting import highlight_file
 from backlog_site.viewer.items import item_context
 from backlog_site.viewer.markdown import render as markdown
 from backlog_site.viewer.markdown import section_id
+from backlog_site.viewer.queries import folders
 from backlog_site.viewer.shell import actor_of, is_fragment, page, show
-from resources_app import converting, uris
+from resources_app.addresses import uris
+from resources_app.addresses.targets import AREAS
 from resources_app.errors import BacklogError, InvalidUri
-from resources_app.pages import folders
-from resources_app.readers.reading import Reading
-from resources_app.readers.viewer import viewer_json
-from resources_app.reading import read
-from resources_app.targets import AREAS
+from resources_app.interchange import convert_links
+from resources_app.reading.by_address import read
+from resources_app.reading.result import Reading
+from resources_app.reading.viewer import viewer_json
 from search_app.mentions import mentioned_in
 
 PICTURES = {"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/svg+xml"}
@@ -146,7 +147,7 @@ def _opened(reading: Reading, fragment: str) -> Opened:
         raw_url="/raw/?uri=" + quote(reading.uri, safe=""),
     )
     if reading.uri.startswith("file://"):
-        opened.portable = converting.portable(reading.uri)[0] or ""
+        opened.portable = convert_links.portable(reading.uri)[0] or ""
     _fill(opened, reading, shown, fragment)
     return opened
 

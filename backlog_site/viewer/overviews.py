@@ -8,12 +8,12 @@ from django.shortcuts import redirect
 from django.utils import timezone
 
 from backlog_site.viewer import charts
+from backlog_site.viewer.queries import activity, desk, insights, schedule
+from backlog_site.viewer.queries.people import team
 from backlog_site.viewer.shell import actor_of, is_fragment, page, person_of, show, whole_number
 from resources_app.errors import ValidationFailed
-from resources_app.pages import activity, desk, insights, schedule
-from resources_app.pages.people import team
-from resources_app.reading import read
-from resources_app.running import start
+from resources_app.interchange.manual_runs import start
+from resources_app.reading.by_address import read
 
 PUT_OFF = "put_off"
 MOST_PUT_OFF = 50

@@ -17,12 +17,12 @@ from django.utils.http import urlencode
 
 from backlog_site.api.actors import signed_in_actor
 from backlog_site.api.errors import RETRY_AFTER_SECONDS
+from backlog_site.viewer.queries import boards
 from backlog_site.viewer.time_zones import zone_of
-from resources_app import subscriptions
-from resources_app.access import Actor, is_admin, may_read, may_write
+from resources_app.database.schema import refusal_of
 from resources_app.errors import BacklogError, InvalidOperation, ValidationFailed
-from resources_app.pages import boards
-from resources_app.schema import refusal_of
+from resources_app.identity.roles import Actor, is_admin, may_read, may_write
+from resources_app.reading import watching
 
 View = Callable[..., HttpResponse]
 THEMES = ("light", "dark")
@@ -140,5 +140,5 @@ def _around(request: HttpRequest) -> dict[str, Any]:
         "is_admin": is_admin(request.user),
         "time_zone": timezone.get_current_timezone_name(),
         # Where the feed of changes stood before the page was made: what comes after it is told by the stream.
-        "position": subscriptions.end_of_feed(),
+        "position": watching.end_of_feed(),
     }

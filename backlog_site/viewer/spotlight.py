@@ -8,13 +8,13 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from backlog_site.viewer.markdown import destination
+from backlog_site.viewer.queries import boards
 from backlog_site.viewer.shell import actor_of, page, person_of, show
 from backlog_site.viewer.words import read_words
-from resources_app.access import Actor
-from resources_app.named_values import UnknownName
-from resources_app.pages import boards
-from resources_app.reading import read
-from resources_app.uris import build
+from resources_app.addresses.uris import build
+from resources_app.identity.roles import Actor
+from resources_app.querying.named_values import UnknownName
+from resources_app.reading.by_address import read
 from search_app.search import search_unified
 
 TITLES = 3000

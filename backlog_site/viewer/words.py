@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from resources_app.fields import parse_ref
-from resources_app.pages.people import team
+from backlog_site.viewer.queries.people import team
+from resources_app.fields.declarations import parse_ref
 from resources_app.vocabulary import Priority, Status
 
 # As typed → as the collection language has it.

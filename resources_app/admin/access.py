@@ -15,10 +15,10 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesCheckb
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from resources_app import service_accounts, tokens
-from resources_app.access import ROLES
 from resources_app.admin.base import AdminOnly, Refusable, column, moment
 from resources_app.admin.forms import RefusableForm
+from resources_app.identity import service_accounts, tokens
+from resources_app.identity.roles import ROLES
 from resources_app.models import ApiToken, ServiceAccount
 
 TOKEN_COLOURS = {"usable": "success", "expired": "warning", "revoked": "danger"}

@@ -18,9 +18,9 @@ from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import RadioFilter, TextFilter
 from unfold.views import ChangeList
 
-from resources_app.access import SESSION_CLIENT, Actor, is_admin
 from resources_app.admin.forms import RefusableForm
 from resources_app.errors import BacklogError
+from resources_app.identity.roles import SESSION_CLIENT, Actor, is_admin
 
 # Nobody pages further than this, and a count that stops here does not grow with the table.
 MAX_COUNTED = 10_000

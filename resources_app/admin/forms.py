@@ -8,17 +8,18 @@ from django import forms
 from django.contrib.auth.models import Group, User
 from unfold.widgets import UnfoldAdminSelect2MultipleWidget, UnfoldAdminTextareaWidget
 
-from resources_app import history, uris
-from resources_app.documents import document_of, uri_of
+from resources_app.addresses import uris
+from resources_app.addresses.targets import target_of
 from resources_app.errors import BacklogError, Conflict, NotFound
-from resources_app.etags import version_in
-from resources_app.history import Document
+from resources_app.history import revisions
+from resources_app.history.documents import document_of, uri_of
+from resources_app.history.etags import version_in
+from resources_app.history.revisions import Document
+from resources_app.history.timeline import Entry, timeline
 from resources_app.models import Comment, Epic, Resource, Task
 from resources_app.models.base import Versioned
-from resources_app.targets import target_of
-from resources_app.timeline import Entry, timeline
 from resources_app.vocabulary import Priority, Status
-from resources_app.write_session import current_etag
+from resources_app.writing.session import current_etag
 
 CONTINUED = "  "
 STALE = (
@@ -206,7 +207,7 @@ class WritePathForm(RefusableForm):
         """Fields the person left alone move to what they are now; their own input stays, to be saved knowingly."""
         version = version_in(self.cleaned_data["etag"], self.instance.ref, self._etag_field()) or 0
         try:
-            then = history.document_at(self.instance.KIND, self.instance.pk, version)
+            then = revisions.document_at(self.instance.KIND, self.instance.pk, version)
         except NotFound:
             return False
         mine = self._changes_since(then)

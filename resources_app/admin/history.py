@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesCheckboxFilter, FieldTextFilter
 
 from resources_app.admin.base import ReadOnly, column, moment, nowrap, preformatted
-from resources_app.fields import parse_ref
+from resources_app.fields.declarations import parse_ref
 from resources_app.models import Change, Revision
 from resources_app.vocabulary import Kind
 

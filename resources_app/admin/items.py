@@ -11,15 +11,15 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesCheckboxFilter
 
-from resources_app import writing
-from resources_app.access import Actor
 from resources_app.admin.base import ArchivedFilter, LabelFilter, column, moment, nowrap
 from resources_app.admin.forms import CommentForm, EpicForm, TaskForm
 from resources_app.admin.write_path import WritePathAdmin
-from resources_app.documents import uri_of
-from resources_app.history import Document
+from resources_app.history.documents import uri_of
+from resources_app.history.revisions import Document
+from resources_app.identity.roles import Actor
 from resources_app.models import Comment, Epic, Task
 from resources_app.vocabulary import Priority, Status
+from resources_app.writing import write_path
 
 STATUS_COLOURS = {"open": "info", "in progress": "warning", "blocked": "danger", "done": "success", "cancelled": ""}
 PRIORITY_COLOURS = {"urgent": "danger", "high": "warning", "medium": "info", "low": "", "none": ""}
@@ -43,7 +43,7 @@ class ItemAdmin(WritePathAdmin):
     readonly_fields = ["created", "updated", "archived", "version"]
 
     def create(self, actor: Actor, form: Any) -> Task | Epic:
-        return writing.create_item(actor, self.model.KIND, form.values())
+        return write_path.create_item(actor, self.model.KIND, form.values())
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -176,7 +176,7 @@ class CommentAdmin(WritePathAdmin):
 
     def create(self, actor: Actor, form: Any) -> Comment:
         item = form.cleaned_data["task"] or form.cleaned_data["epic"]
-        return writing.add_comment(actor, uri_of(item), form.values()["body"])
+        return write_path.add_comment(actor, uri_of(item), form.values()["body"])
 
     def operation(self, changed: Document) -> dict[str, Any]:
         return {"type": "set", "value": changed["body"]}

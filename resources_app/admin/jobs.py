@@ -6,9 +6,9 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import ChoicesCheckboxFilter, FieldTextFilter
 
-from resources_app import jobs
 from resources_app.admin.base import ReadOnly, column, moment, preformatted
 from resources_app.errors import BacklogError
+from resources_app.jobs import queue
 from resources_app.models import Job
 
 STATE_COLOURS = {"pending": "info", "running": "warning", "done": "success", "failed": "danger"}
@@ -43,7 +43,7 @@ class JobAdmin(ReadOnly):
     def retry(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
         for failed in queryset:
             try:
-                waiting = jobs.retry(failed.pk)
+                waiting = queue.retry(failed.pk)
             except BacklogError as error:
                 messages.error(request, error.message)
             else:

@@ -10,8 +10,8 @@ from django.utils.safestring import SafeString
 from oauth2_provider.models import AccessToken, Application, Grant, IDToken, RefreshToken
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from resources_app import oauth_grants
 from resources_app.admin.base import ReadOnly, column, moment
+from resources_app.identity import oauth_grants
 
 for model in (AccessToken, Application, Grant, IDToken, RefreshToken):
     admin.site.unregister(model)

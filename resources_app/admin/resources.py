@@ -9,12 +9,12 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, FieldTextFilter
 
-from resources_app import storing
-from resources_app.access import Actor
 from resources_app.admin.base import ArchivedFilter, ReadOnly, column, moment, nowrap, preformatted
 from resources_app.admin.forms import ResourceForm
 from resources_app.admin.write_path import WritePathAdmin
+from resources_app.identity.roles import Actor
 from resources_app.models import Folder, Resource
+from resources_app.writing import stored_files
 
 
 @admin.register(Resource)
@@ -46,7 +46,7 @@ class ResourceAdmin(WritePathAdmin):
 
     def create(self, actor: Actor, form: Any) -> Resource:
         values = form.values()
-        return storing.create_resource(actor, values.pop("path"), values.pop("content"), **values)
+        return stored_files.create_resource(actor, values.pop("path"), values.pop("content"), **values)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer("blob")

@@ -13,15 +13,15 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
-from resources_app import writing
-from resources_app.access import Actor
 from resources_app.admin.base import Refusable, actor_of
 from resources_app.admin.forms import WritePathForm, etag_of
-from resources_app.documents import uri_of
 from resources_app.errors import BacklogError
-from resources_app.history import Document
+from resources_app.history.documents import uri_of
+from resources_app.history.revisions import Document
+from resources_app.history.timeline import timeline
+from resources_app.identity.roles import Actor
 from resources_app.models.base import Versioned
-from resources_app.timeline import timeline
+from resources_app.writing import write_path
 
 
 @dataclass(frozen=True)
@@ -43,16 +43,18 @@ ARCHIVE = Deed(
     "It becomes read-only and leaves the lists. It can be brought back at any time.",
     "Archived",
     "archive",
-    writing.archive,
+    write_path.archive,
 )
-UNARCHIVE = Deed("unarchive", "Unarchive", "It comes back to the lists.", "Unarchived", "unarchive", writing.unarchive)
+UNARCHIVE = Deed(
+    "unarchive", "Unarchive", "It comes back to the lists.", "Unarchived", "unarchive", write_path.unarchive
+)
 DELETE = Deed(
     "delete_permanently",
     "Delete permanently",
     "The texts and the whole history are gone for good; the audit trail only keeps that it happened.",
     "Deleted",
     "delete_forever",
-    writing.delete_permanently,
+    write_path.delete_permanently,
     is_final=True,
 )
 
@@ -86,7 +88,7 @@ class WritePathAdmin(Refusable):
         if not change:
             obj.pk = self.create(actor, form).pk
         elif changed := form.changes():
-            writing.write(actor, uri_of(obj), self.operation(changed), form.cleaned_data["etag"])
+            write_path.write(actor, uri_of(obj), self.operation(changed), form.cleaned_data["etag"])
         obj.refresh_from_db()
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:
@@ -134,7 +136,7 @@ class WritePathAdmin(Refusable):
         thing = self._thing(request, object_id)
         operation = {"type": "restore", "version": version}
         try:
-            writing.write(actor_of(request), uri_of(thing), operation, request.POST.get("etag", ""))
+            write_path.write(actor_of(request), uri_of(thing), operation, request.POST.get("etag", ""))
         except BacklogError as error:
             messages.error(request, f"Nothing was restored. {error.message}")
         else:

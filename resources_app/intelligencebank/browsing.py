@@ -10,11 +10,11 @@ from django.db import connection as database
 from django.db.models import Count, Max, Q, QuerySet
 from django.utils import timezone
 
-from resources_app import uris
-from resources_app.access import Person
+from resources_app.addresses import uris
+from resources_app.addresses.intelligencebank import ROOT, folder_uri, uri_of_mirrored
 from resources_app.errors import Conflict, NotFound, ValidationFailed
+from resources_app.identity.roles import Person
 from resources_app.intelligencebank import entitlements
-from resources_app.intelligencebank.addresses import ROOT, folder_uri, uri_of_mirrored
 from resources_app.intelligencebank.linking import connection_for, why_nothing_shows
 from resources_app.models import IBConnection, IBEntitlement, IBFolder, IBResource, IBSyncRun
 

@@ -6,13 +6,13 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from resources_app import jobs
 from resources_app.intelligencebank import connections, linking
 from resources_app.intelligencebank.client import IBClient
 from resources_app.intelligencebank.fake import demo as library
 from resources_app.intelligencebank.sync import scheduling
 from resources_app.intelligencebank.sync.runs import Kind
-from resources_app.jobs import RunningJob, job
+from resources_app.jobs import queue
+from resources_app.jobs.queue import RunningJob, job
 from resources_app.models import IBConnection, IBLink
 
 JOB = "ib_demo"
@@ -25,7 +25,7 @@ def is_connected() -> bool:
 
 def request(platform_url: str) -> None:
     """A worker does it, which may speak to the fake: its address is new at every start."""
-    jobs.enqueue(JOB, {"platform_url": platform_url}, key=f"{JOB}:{platform_url}")
+    queue.enqueue(JOB, {"platform_url": platform_url}, key=f"{JOB}:{platform_url}")
 
 
 @job(JOB)

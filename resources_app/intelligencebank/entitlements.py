@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from resources_app.access import Person, may_read
+from resources_app.identity.roles import Person, may_read
 from resources_app.intelligencebank import client as api
 from resources_app.intelligencebank import connections, linking, mapping
 from resources_app.intelligencebank.client import IBClient, Session
 from resources_app.intelligencebank.failures import AuthRequired, IBFailure, Refused, SessionExpired
 from resources_app.intelligencebank.linking import RIGHTS_JOB
 from resources_app.intelligencebank.sync.stages import following
-from resources_app.jobs import RunningJob, job
+from resources_app.jobs.queue import RunningJob, job
 from resources_app.models import IBConnection, IBEntitlement, IBFolder, IBLink
 
 Rights = dict[str, tuple[str, ...]]

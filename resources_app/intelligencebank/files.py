@@ -11,8 +11,8 @@ from typing import IO
 
 from django.conf import settings
 
-from resources_app.access import Person
 from resources_app.errors import NotFound, PermissionDenied, Unavailable
+from resources_app.identity.roles import Person
 from resources_app.intelligencebank import browsing, connections, linking, mapping, metrics
 from resources_app.intelligencebank import client as api
 from resources_app.intelligencebank.client import IBClient, Session

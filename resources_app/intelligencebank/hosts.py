@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
 from resources_app.intelligencebank.failures import ForbiddenHost
-from resources_app.public_addresses import is_public
+from resources_app.safety.public_addresses import is_public
 
 VENDOR_DOMAIN = "intelligencebank.com"
 _HOST = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)+")

@@ -6,12 +6,12 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from resources_app import jobs
-from resources_app.access import Person, may_read
 from resources_app.errors import NotFound, PermissionDenied, Unavailable
+from resources_app.identity.roles import Person, may_read
 from resources_app.intelligencebank import connections
 from resources_app.intelligencebank.client import Session
 from resources_app.intelligencebank.failures import AuthRequired, IBFailure
+from resources_app.jobs import queue
 from resources_app.models import IBConnection, IBLink
 
 RIGHTS_JOB = "ib_rights"
@@ -78,7 +78,7 @@ def keep_session(link: IBLink, session: Session) -> None:
 
 
 def request_rights(link: IBLink) -> None:
-    jobs.enqueue(RIGHTS_JOB, {"link": link.pk}, key=f"ib-rights:{link.pk}")
+    queue.enqueue(RIGHTS_JOB, {"link": link.pk}, key=f"ib-rights:{link.pk}")
 
 
 def session_of(link: IBLink) -> Session:

@@ -9,8 +9,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from resources_app.access import Actor, is_admin, system_actor
-from resources_app.backlog_tree import Report
+from resources_app.identity.roles import Actor, is_admin, system_actor
+from resources_app.interchange.tree import Report
 from resources_app.vocabulary import Via
 
 

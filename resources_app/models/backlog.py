@@ -9,8 +9,8 @@ from django.db.models import F, Q, Value
 from django.db.models.functions import Coalesce
 
 from resources_app.models.base import Restrictable, Versioned
+from resources_app.models.querysets import CommentQuerySet, ItemQuerySet, TaskQuerySet
 from resources_app.models.sparse_json import SparseJSONField
-from resources_app.querysets import CommentQuerySet, ItemQuerySet, TaskQuerySet
 from resources_app.vocabulary import Priority, Status
 
 LIVE = Q(archived_at__isnull=True)

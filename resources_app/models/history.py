@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.db import models
 
-from resources_app.querysets import ChangeQuerySet
+from resources_app.models.querysets import ChangeQuerySet
 from resources_app.vocabulary import Kind, Via
 
 

@@ -7,7 +7,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator, RegexVa
 from django.db import models
 from django.db.models import Q
 
-from resources_app.querysets import IBConnectionQuerySet, IBFolderQuerySet, IBResourceQuerySet
+from resources_app.models.querysets import IBConnectionQuerySet, IBFolderQuerySet, IBResourceQuerySet
 from resources_app.vocabulary import Kind
 
 HARD_CAP = 600

@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from resources_app.models.base import Restrictable, Versioned
-from resources_app.querysets import FolderQuerySet, ResourceQuerySet
+from resources_app.models.querysets import FolderQuerySet, ResourceQuerySet
 
 
 class Folder(models.Model):

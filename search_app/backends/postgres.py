@@ -7,7 +7,7 @@ from django.db import connection
 from django.db.models.expressions import RawSQL
 
 from search_app.backends.base import Allowed, Candidate, Clause, Expression, Order, Text, Token
-from search_app.marks import MARK
+from search_app.backends.visibility_tokens import MARK
 
 _TABLE = "search_app_document"
 _ORDERS = {"newest": "id DESC", "recent": "updated_at DESC, kind, object_id"}

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, RefreshToken
 
-from resources_app.credentials import recognise
+from resources_app.identity.credentials import recognise
 from tests.accounts import flow
 from tests.accounts.flow import RESOURCE, agree, client_id, exchange, let_in, question, reads, refresh
 

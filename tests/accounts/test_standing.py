@@ -3,8 +3,8 @@
 from django.contrib.auth.models import User
 from oauth2_provider.models import AccessToken
 
-from resources_app import tokens
-from resources_app.credentials import Credential, recognise, still_standing
+from resources_app.identity import tokens
+from resources_app.identity.credentials import Credential, recognise, still_standing
 from tests.accounts.flow import let_in
 
 

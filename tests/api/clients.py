@@ -6,8 +6,8 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.test import Client
 
-from resources_app import tokens
-from resources_app.access import is_admin, may_write
+from resources_app.identity import tokens
+from resources_app.identity.roles import is_admin, may_write
 
 _numbers = count(1)
 

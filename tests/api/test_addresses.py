@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from resources_app import writing
 from resources_app.models import Change, Task
+from resources_app.writing import write_path
 from tests.api.clients import ApiClient, error_of
 from tests.factories import as_actor, make_epic, make_task, make_user, task_uri
 
@@ -102,7 +102,7 @@ def test_collections_answer_to_queries(client: ApiClient, task: Task) -> None:
 
 def test_the_archive_reads_and_does_not_write(client: ApiClient, alice: User, task: Task) -> None:
     assert read(client, f"mcp://backlog/archive/{task.ref}").status_code == 404
-    writing.archive(as_actor(alice), task_uri(task))
+    write_path.archive(as_actor(alice), task_uri(task))
     assert read(client, "mcp://backlog/archive").json()["contents"]["total"] == 1
     assert read(client, f"mcp://backlog/archive/{task.ref}/title").json()["contents"] == "Add login"
     refused = written(client, task_uri(task, "description"), {"type": "append", "content": "x"})

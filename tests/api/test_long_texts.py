@@ -6,8 +6,9 @@ from urllib.parse import urlencode
 import pytest
 from django.contrib.auth.models import User
 
-from resources_app import weights, writing
 from resources_app.models import Task
+from resources_app.querying import weights
+from resources_app.writing import write_path
 from tests.api.clients import ApiClient
 from tests.factories import as_actor
 
@@ -23,7 +24,7 @@ def long_tasks(alice: User, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(weights, "MAX_ANSWER", 2 * len(LONG) + 100)
     monkeypatch.setattr("search_app.search.MAX_ANSWER", 2 * len(LONG) + 100)
     values = [{"title": f"Long {number}", "description": f"{number} {LONG}"[: len(LONG)]} for number in range(COUNT)]
-    return [writing.create_item(as_actor(alice), "task", one).ref for one in values]
+    return [write_path.create_item(as_actor(alice), "task", one).ref for one in values]
 
 
 def pages(client: ApiClient, path: str, **parameters: Any) -> list[dict[str, Any]]:
@@ -68,7 +69,9 @@ def test_a_list_of_short_texts_is_one_page(alice: User, long_tasks: list[str]) -
 def test_long_comments_are_cut_into_pages(alice: User, long_tasks: list[str]) -> None:
     client = ApiClient(alice)
     uri = f"mcp://backlog/tasks/{long_tasks[0]}"
-    written = [writing.add_comment(as_actor(alice), uri, f"{number} {LONG}"[: len(LONG)]).pk for number in range(COUNT)]
+    written = [
+        write_path.add_comment(as_actor(alice), uri, f"{number} {LONG}"[: len(LONG)]).pk for number in range(COUNT)
+    ]
     found = pages(client, f"/api/v1/tasks/{long_tasks[0]}/comments/", limit="200")
     assert [[one["id"] for one in page["results"]] for page in found] == [written[:2], written[2:4], written[4:]]
     assert {one["item_id"] for page in found for one in page["results"]} == {long_tasks[0]}

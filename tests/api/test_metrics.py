@@ -11,10 +11,11 @@ from django.test import Client
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
-from backlog_site import metrics
-from backlog_site.metrics import measured_tool, surface_of
-from resources_app import figures, jobs
+from backlog_site.serving import metrics
+from backlog_site.serving.metrics import measured_tool, surface_of
+from resources_app.jobs import queue
 from resources_app.models import IBConnection
+from resources_app.reading import figures
 from tests.api.clients import ApiClient
 
 pytestmark = pytest.mark.django_db
@@ -36,7 +37,7 @@ def test_only_admins_read_them(alice: User, bob: User, carol: User, mallory: Use
 
 
 def test_jobs_and_their_lag_are_told(carol: User) -> None:
-    jobs.enqueue("prune", {}, run_at=timezone.now() - timezone.timedelta(minutes=5))
+    queue.enqueue("prune", {}, run_at=timezone.now() - timezone.timedelta(minutes=5))
     found = samples(carol)
     assert found["backlog_jobs", "prune", "pending"] == 1
     assert found["backlog_job_lag_seconds",] >= 300

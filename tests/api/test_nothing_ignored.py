@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from resources_app import storing, writing
-from resources_app.documents import uri_of
+from resources_app.history.documents import uri_of
 from resources_app.models import Change
+from resources_app.writing import stored_files, write_path
 from tests.api.clients import ApiClient, error_of
 from tests.factories import as_actor, make_task
 
@@ -17,9 +17,9 @@ FILE = "/api/v1/resources/a.md"
 
 @pytest.fixture
 def client(carol: User) -> ApiClient:
-    comment = writing.add_comment(as_actor(carol), uri_of(make_task()), "said")
+    comment = write_path.add_comment(as_actor(carol), uri_of(make_task()), "said")
     assert comment.pk
-    storing.create_resource(as_actor(carol), "resources/a.md", "text")
+    stored_files.create_resource(as_actor(carol), "resources/a.md", "text")
     return ApiClient(carol)
 
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from resources_app import storing, writing
-from resources_app.documents import uri_of
 from resources_app.errors import ValidationFailed
+from resources_app.history.documents import uri_of
+from resources_app.history.preconditions import parse_tags
 from resources_app.models import Change
-from resources_app.preconditions import parse_tags
+from resources_app.writing import stored_files, write_path
 from tests.api.clients import ApiClient, error_of
 from tests.api.test_files import put
 from tests.factories import as_actor, make_task
@@ -53,8 +53,8 @@ def append(**more: Any) -> dict[str, Any]:
 def client(carol: User) -> ApiClient:
     actor = as_actor(carol)
     task = make_task(actor=actor)
-    comment = writing.add_comment(actor, uri_of(task), "said")
-    storing.create_resource(actor, "resources/a.md", "text")
+    comment = write_path.add_comment(actor, uri_of(task), "said")
+    stored_files.create_resource(actor, "resources/a.md", "text")
     client = ApiClient(carol)
     client.comment = f"/api/v1/comments/{comment.pk}/"  # type: ignore[attr-defined]
     return client

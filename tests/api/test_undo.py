@@ -7,8 +7,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from resources_app import storing, writing
 from resources_app.models import Change, Comment, Resource, Task
+from resources_app.writing import stored_files, write_path
 from tests.api.clients import ApiClient, error_of
 from tests.factories import as_actor, make_task, make_user, task_uri
 
@@ -106,7 +106,7 @@ def test_a_batch_one_may_not_see_cannot_be_told_from_one_that_is_not_there(alice
 
 def test_what_somebody_said_is_taken_back_by_themselves_or_an_admin(alice: User, carol: User) -> None:
     dave = make_user("dave", "contributor")
-    comment = writing.add_comment(as_actor(dave), task_uri(make_task()), "as it was")
+    comment = write_path.add_comment(as_actor(dave), task_uri(make_task()), "as it was")
     reword = (f"mcp://backlog/comments/{comment.pk}", {"type": "set", "value": "as it is"})
     batch = batch_of(ApiClient(dave), reword)
     assert ApiClient(alice).post(UNDO, {"batch": batch}).status_code == 403
@@ -116,7 +116,7 @@ def test_what_somebody_said_is_taken_back_by_themselves_or_an_admin(alice: User,
 
 
 def test_a_mirrored_file_is_not_undone_here(alice: User) -> None:
-    file = storing.create_resource(as_actor(alice), "resources/a.md", "one")
+    file = stored_files.create_resource(as_actor(alice), "resources/a.md", "one")
     batch = batch_of(ApiClient(alice), ("mcp://backlog/resources/a.md", {"type": "append", "content": " two"}))
     Resource.objects.filter(pk=file.pk).update(root="docs")
     assert ApiClient(alice).post(UNDO, {"batch": batch}).status_code == 403

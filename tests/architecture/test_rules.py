@@ -15,22 +15,22 @@ MAX_LINES = 400
 # Where rows are written, and how. A module that is not here goes through writing.py.
 ALLOWED_WRITES: dict[str, set[str]] = {
     # the write path itself: the row, what stands beside it, its revision, its change, its key
-    "resources_app/write_session.py": {"save", "update"},
-    "resources_app/writing.py": {"update", "delete"},
-    "resources_app/relations.py": {"bulk_create", "update", "delete"},
-    "resources_app/tallies.py": {"bulk_create", "delete"},
-    "resources_app/history.py": {"create"},
-    "resources_app/changes.py": {"save", "bulk_create"},
-    "resources_app/batches.py": {"create", "save"},
+    "resources_app/writing/session.py": {"save", "update"},
+    "resources_app/writing/write_path.py": {"update", "delete"},
+    "resources_app/writing/relations.py": {"bulk_create", "update", "delete"},
+    "resources_app/querying/counters.py": {"bulk_create", "delete"},
+    "resources_app/history/revisions.py": {"create"},
+    "resources_app/history/change_log.py": {"save", "bulk_create"},
+    "resources_app/writing/batches.py": {"create", "save"},
     # files: folders exist while something lies in them; bytes and facts derived from them have no history
-    "resources_app/folders.py": {"get_or_create", "create", "update", "delete"},
-    "resources_app/storing.py": {"update"},
+    "resources_app/files/folders.py": {"get_or_create", "create", "update", "delete"},
+    "resources_app/writing/stored_files.py": {"update"},
     # what is not versioned
-    "resources_app/jobs.py": {"save", "update"},
-    "resources_app/tokens.py": {"create", "update"},
-    "resources_app/pruning.py": {"delete"},
-    "resources_app/oauth_grants.py": {"delete"},
-    "resources_app/service_accounts.py": {"create", "save"},
+    "resources_app/jobs/queue.py": {"save", "update"},
+    "resources_app/identity/tokens.py": {"create", "update"},
+    "resources_app/jobs/cleanup.py": {"delete"},
+    "resources_app/identity/oauth_grants.py": {"delete"},
+    "resources_app/identity/service_accounts.py": {"create", "save"},
     # the mirror of IntelligenceBank: rows that can be read again, what runs know of themselves, sealed secrets
     "resources_app/intelligencebank/connections.py": {"save"},
     "resources_app/intelligencebank/demo.py": {"get_or_create"},
@@ -46,20 +46,20 @@ ALLOWED_WRITES: dict[str, set[str]] = {
     "resources_app/intelligencebank/sync/refreshing.py": {"save"},
     "resources_app/intelligencebank/sync/working.py": {"save"},
     # people and groups, which are Django's
-    "resources_app/demo.py": {"get_or_create"},
-    "resources_app/importing_files.py": {"get_or_create"},
-    "resources_app/importing_items.py": {"get_or_create"},
+    "resources_app/demo/fill.py": {"get_or_create"},
+    "resources_app/interchange/import_files.py": {"get_or_create"},
+    "resources_app/interchange/import_items.py": {"get_or_create"},
     # a whole database as it was
-    "backlog_site/backups.py": {"bulk_create"},
+    "backlog_site/operations/backups.py": {"bulk_create"},
     "backlog_site/accounts/sessions.py": {"delete"},
     # the search index, which can be made again
-    "search_app/embedding.py": {"update", "delete", "bulk_create"},
-    "search_app/indexing.py": {"delete"},
-    "search_app/rebuilding.py": {"save", "update", "delete"},
+    "search_app/semantic/worker.py": {"update", "delete", "bulk_create"},
+    "search_app/index/write.py": {"delete"},
+    "search_app/index/rebuild.py": {"save", "update", "delete"},
 }
 # The edges of processes, where an unforeseen error becomes an answer or a record instead of an end.
 EDGES = {
-    "resources_app/jobs.py",
+    "resources_app/jobs/queue.py",
     "backlog_site/mcp/legacy.py",
     "backlog_site/mcp/toolset.py",
     "backlog_site/mcp/transport.py",
@@ -78,7 +78,7 @@ def offences(rule: Callable[[ast.AST], list[str]], within: str | tuple[str, ...]
 
 def test_there_are_modules_to_judge() -> None:
     names = set(trees())
-    assert {"resources_app/writing.py", "backlog_site/settings.py", "search_app/apps.py"} <= names
+    assert {"resources_app/writing/write_path.py", "backlog_site/settings.py", "search_app/apps.py"} <= names
     assert not any("migrations" in name for name in names)
 
 

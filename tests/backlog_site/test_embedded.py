@@ -11,7 +11,7 @@ import psycopg
 import pytest
 import redis
 
-from backlog_site import embedded
+from backlog_site.devserver import embedded
 
 
 @pytest.fixture

@@ -21,7 +21,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from backlog_site.api.actors import actor_of
-from resources_app import errors, tokens
+from resources_app import errors
+from resources_app.identity import tokens
 
 
 def locked_database() -> OperationalError:

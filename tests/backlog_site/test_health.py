@@ -18,9 +18,9 @@ from django.test import Client
 from django.urls import path
 from django.utils import timezone
 
-from backlog_site import health
-from backlog_site.embedded import free_port, throwaway_valkey
-from resources_app import jobs
+from backlog_site.devserver.embedded import free_port, throwaway_valkey
+from backlog_site.operations import health
+from resources_app.jobs import queue
 from resources_app.models import Job
 from tests.other_processes import environment, run
 
@@ -86,7 +86,7 @@ def test_a_frozen_redis_is_degraded_too(client: Client, frozen_redis: None) -> N
 
 @pytest.mark.django_db(transaction=True, serialized_rollback=True)
 def test_jobs_that_wait_too_long_are_degraded(client: Client) -> None:
-    job = jobs.enqueue("note", {})
+    job = queue.enqueue("note", {})
     Job.objects.filter(pk=job.pk).update(run_at=timezone.now() - timedelta(minutes=10))
     body = ready(client, 200)
     assert body["status"] == "degraded"

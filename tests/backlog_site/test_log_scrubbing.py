@@ -10,7 +10,7 @@ import pytest
 import structlog
 from django.conf import settings
 
-from resources_app.scrubbing import MASK, scrub_text
+from resources_app.safety.scrubbing import MASK, scrub_text
 
 TOKEN = "bl_" + "Zk3" * 15
 

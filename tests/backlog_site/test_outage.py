@@ -7,7 +7,7 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.db import OperationalError
 from django.test import Client
 
-from backlog_site.outage import outage
+from backlog_site.serving.outage import outage
 
 
 def test_a_page_that_meets_a_lost_database_answers_503(monkeypatch: pytest.MonkeyPatch) -> None:

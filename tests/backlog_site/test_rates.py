@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from backlog_site import gate
-from backlog_site.embedded import free_port
-from backlog_site.rates import MAX_REMEMBERED, Counter, LocalCounter, Rate
+from backlog_site.devserver.embedded import free_port
+from backlog_site.serving import gate
+from backlog_site.serving.rate_limit import MAX_REMEMBERED, Counter, LocalCounter, Rate
 from tests.mcp.site import Site, running_site
 
 # What is tested is the counting, not how soon a process stops waiting for Redis.

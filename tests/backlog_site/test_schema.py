@@ -9,9 +9,9 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 
-from resources_app import schema
-from resources_app.discovery import get_resource
+from resources_app.database import schema
 from resources_app.models import Task
+from resources_app.reading.get_resource import get_resource
 from tests.api.clients import ApiClient, error_of
 from tests.factories import as_actor, make_task
 

@@ -8,8 +8,8 @@ import pytest
 from django.contrib.auth.models import User
 
 from backlog_site.asgi import application
-from backlog_site.outage import outage
-from resources_app import tokens
+from backlog_site.serving.outage import outage
+from resources_app.identity import tokens
 
 
 async def answers_to(*paths: str, secret: str) -> list[httpx.Response]:

@@ -11,8 +11,8 @@ from urllib.request import urlopen
 import psutil
 import pytest
 
-from backlog_site import supervisor
-from backlog_site.embedded import free_port
+from backlog_site.devserver import supervisor
+from backlog_site.devserver.embedded import free_port
 
 SLEEPER = "echo $0 is process $$; exec sleep 600"
 STUBBORN = "trap '' TERM; echo $0 is process $$; while true; do sleep 1; done"
@@ -173,7 +173,7 @@ def test_the_wait_doubles_up_to_the_longest():
 
 
 def test_a_second_site_on_the_same_folder_is_refused(tmp_path):
-    script = "import sys, time, pathlib; from backlog_site.supervisor import *\n"
+    script = "import sys, time, pathlib; from backlog_site.devserver.supervisor import *\n"
     script += "with exclusive(pathlib.Path(sys.argv[1])): print('held', flush=True); time.sleep(600)"
     with subprocess.Popen([sys.executable, "-c", script, tmp_path], stdout=subprocess.PIPE) as holder:
         holder.stdout.readline()

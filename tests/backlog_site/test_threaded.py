@@ -10,7 +10,7 @@ from django.core import signals
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.urls import path
 
-from backlog_site.threaded import ThreadedSite
+from backlog_site.serving.django_threads import ThreadedSite
 
 pytestmark = pytest.mark.django_db(transaction=True, serialized_rollback=True)
 

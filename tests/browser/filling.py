@@ -6,10 +6,11 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from resources_app import storing, tokens, writing
-from resources_app.access import Actor
+from resources_app.identity import tokens
+from resources_app.identity.roles import Actor
 from resources_app.intelligencebank import connections
 from resources_app.intelligencebank.fake.service import FakeIB
+from resources_app.writing import stored_files, write_path
 from tests.factories import make_user
 from tests.intelligencebank.mirrors import link, sync
 from tests.intelligencebank.worlds import SERVICE, SERVICE_PASSWORD, fill_tenant, folder_named
@@ -62,9 +63,11 @@ def _fill() -> dict[str, Any]:
     people = {name: _person(name, *roles) for name, roles in _ROLES.items()}
     alice, carol = Actor(people["alice"], "web"), Actor(people["carol"], "web")
     for number in range(6):
-        writing.create_item(carol, "epic", {"title": f"Epic number {number + 1}", "description": "Toward one outcome."})
+        write_path.create_item(
+            carol, "epic", {"title": f"Epic number {number + 1}", "description": "Toward one outcome."}
+        )
     for number in range(TASKS):
-        writing.create_item(alice, "task", _task(number))
+        write_path.create_item(alice, "task", _task(number))
     files = {
         "table.csv": "users,p95_ms\n10,84\n200,310\n",
         "notes.md": _NOTES,
@@ -72,7 +75,7 @@ def _fill() -> dict[str, Any]:
         "picture.svg": _PICTURE,
     }
     for name, content in files.items():
-        storing.create_resource(carol, f"resources/docs/{name}", content)
+        stored_files.create_resource(carol, f"resources/docs/{name}", content)
     nasty = _nasty(carol)
     secret = tokens.create(people["alice"], "claude-code", "write")[1]
     return {"token": secret, "nasty": nasty}
@@ -130,9 +133,11 @@ def _nasty(actor: Actor) -> list[str]:
     for payload in PAYLOADS:
         values = {"title": payload[:200], "description": whole, "labels": [payload[:50]], "evidence": [payload]}
         values |= {"blocked_reason": [payload], "references": [{"url": "https://evil.example/", "title": payload}]}
-        item = writing.create_item(actor, "task", values | {"status": "blocked"})
-        writing.add_comment(actor, f"mcp://backlog/tasks/{item.ref}", whole)
+        item = write_path.create_item(actor, "task", values | {"status": "blocked"})
+        write_path.add_comment(actor, f"mcp://backlog/tasks/{item.ref}", whole)
         refs.append(item.ref)
-    storing.create_resource(actor, "resources/nasty.md", f"---\ntitle: '<script>window.pwned=1</script>'\n---\n{whole}")
-    storing.create_resource(actor, "resources/nasty.html", whole)
+    stored_files.create_resource(
+        actor, "resources/nasty.md", f"---\ntitle: '<script>window.pwned=1</script>'\n---\n{whole}"
+    )
+    stored_files.create_resource(actor, "resources/nasty.html", whole)
     return refs

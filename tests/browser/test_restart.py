@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, expect
 
-from backlog_site.embedded import stop
+from backlog_site.devserver.embedded import stop
 from tests.browser.conftest import PATIENCE_MILLISECONDS, sign_in
 from tests.browser.filling import PASSWORD
 from tests.mcp.site import running_site, web_processes

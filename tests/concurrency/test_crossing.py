@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from resources_app import writing
-from resources_app.batches import write_batch
 from resources_app.errors import ValidationFailed
 from resources_app.models import Task, TaskDependency
+from resources_app.writing import write_path
+from resources_app.writing.batches import write_batch
 from tests.concurrency.crew import line_up, send, together
 from tests.factories import make_task, system, task_uri
 
@@ -17,7 +17,7 @@ def depend(pair: list[str]) -> bool:
     uri = f"mcp://backlog/tasks/{pair[0]}/depends_on"
     line_up()
     try:
-        writing.write(actor, uri, {"type": "array_append", "value": pair[1]})
+        write_path.write(actor, uri, {"type": "array_append", "value": pair[1]})
     except ValidationFailed:
         return False
     return True

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from resources_app import history, writing
-from resources_app.documents import document_of
+from resources_app.addresses.targets import Target, visible_thing
 from resources_app.errors import Conflict
-from resources_app.fields import FIELDS
+from resources_app.fields.declarations import FIELDS
+from resources_app.history import revisions as history
+from resources_app.history.documents import document_of
 from resources_app.models import Change, Revision, Task
-from resources_app.reading import read
-from resources_app.targets import Target, visible_thing
+from resources_app.reading.by_address import read
+from resources_app.writing import write_path
 from tests.concurrency.crew import line_up, send, together
 from tests.factories import as_actor, make_epic, make_task, make_user, system, task_uri
 
@@ -55,7 +56,7 @@ def write_every_field(writer: int, fields: list[str]) -> dict[str, Any]:
             uri = task_uri(task, field)
             etag = read(actor, uri).etag if (place + turn) % 2 else None
             try:
-                answer = writing.write(actor, uri, operation_on(field, writer, turn), etag)
+                answer = write_path.write(actor, uri, operation_on(field, writer, turn), etag)
             except Conflict:
                 assert etag, "without an ETag a write applies to what is there"
                 conflicts += 1

@@ -6,8 +6,9 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from resources_app import changes, writing
+from resources_app.history import change_log
 from resources_app.models import Change, Task
+from resources_app.writing import write_path
 from tests.concurrency.crew import PATIENCE_SECONDS, line_up, send, together
 from tests.factories import make_task, system, task_uri
 
@@ -25,7 +26,7 @@ def write_or_follow(part: int) -> Told:
         return follow(actor.user, EXPECTED)
     for edit in range(EDITS):
         task = tasks[(part + edit) % TASKS]
-        writing.write(actor, task_uri(task, "description"), {"type": "append", "content": f"{part}.{edit}\n"})
+        write_path.write(actor, task_uri(task, "description"), {"type": "append", "content": f"{part}.{edit}\n"})
     return []
 
 
@@ -33,7 +34,7 @@ def follow(user: User, expected: int) -> Told:
     told: Told = []
     since, deadline = "", time.monotonic() + PATIENCE_SECONDS
     while len(told) < expected and time.monotonic() < deadline:
-        page, since = changes.feed(user, since, 7)
+        page, since = change_log.feed(user, since, 7)
         told += [(change.ref, change.version, change.position or 0) for change in page]
         if not page:
             time.sleep(0.01)

@@ -7,9 +7,9 @@ from typing import Any
 
 from django.db import transaction
 
-from resources_app import changes
-from resources_app.batches import write_batch
+from resources_app.history import change_log
 from resources_app.models import Change, IdempotencyKey, Revision, Task
+from resources_app.writing.batches import write_batch
 from tests.concurrency.crew import leave_database, send
 from tests.factories import make_task, system, task_uri
 
@@ -35,7 +35,7 @@ def write_and_halt(point: int, signals: int) -> None:
             os.write(signals, b"half way\n")
             time.sleep(600)
 
-    changes.listen(halt)
+    change_log.listen(halt)
     write_batch(actor, [append(f"lost {point}\n")] * BATCH)
 
 

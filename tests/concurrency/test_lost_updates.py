@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from resources_app import history, writing
-from resources_app.documents import document_of
+from resources_app.history import revisions
+from resources_app.history.documents import document_of
 from resources_app.models import Change, Revision, Task
+from resources_app.writing import write_path
 from tests.concurrency.crew import line_up, send, together
 from tests.factories import make_task, system, task_uri
 
@@ -27,7 +28,7 @@ def edit_in_turn(writer: int, edits: int) -> int:
             operation = {"type": "append", "content": f"{writer}.{number}\n"}
         else:
             count += 1
-        writing.write(actor, task_uri(task, "description"), operation)
+        write_path.write(actor, task_uri(task, "description"), operation)
     return edits
 
 
@@ -42,13 +43,13 @@ def edit_together(writers: int, edits: int) -> dict[str, Any]:
         "lines": task.description.splitlines(),
         "versions": list(versions.values_list("version", flat=True)),
         "changes": list(Change.objects.order_by("version").values_list("version", flat=True)),
-        "is_replayed": history.document_at("task", task.pk, task.version) == document_of(task),
+        "is_replayed": revisions.document_at("task", task.pk, task.version) == document_of(task),
         "appended": [len(_at(task, version).splitlines()) for version in range(1, task.version + 1, 97)],
     }
 
 
 def _at(task: Task, version: int) -> str:
-    return str(history.document_at("task", task.pk, version)["description"])
+    return str(revisions.document_at("task", task.pk, version)["description"])
 
 
 @pytest.mark.parametrize(("writers", "edits"), [(16, 100), (8, 500)])

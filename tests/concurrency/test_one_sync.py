@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from resources_app import jobs, tasks
+from resources_app import tasks
 from resources_app.intelligencebank import connections
 from resources_app.intelligencebank.sync import scheduling
+from resources_app.jobs import queue
 from resources_app.models import IBConnection, IBSyncRun, Job
 from tests.concurrency.crew import line_up, send, together
 
@@ -31,7 +32,7 @@ def tick(_: int) -> None:
 
 def _tick() -> None:
     tasks.enqueue_scheduled("prune", every=3600)
-    jobs.sweep()
+    queue.sweep()
 
 
 def tick_together() -> list[str]:

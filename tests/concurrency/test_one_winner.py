@@ -3,12 +3,12 @@
 from collections import Counter
 from typing import Any
 
-from resources_app import writing
+from resources_app.addresses.targets import target_of
+from resources_app.addresses.uris import parse
 from resources_app.errors import Conflict
 from resources_app.models import Task
-from resources_app.targets import target_of
-from resources_app.uris import parse
-from resources_app.write_session import current_etag
+from resources_app.writing import write_path
+from resources_app.writing.session import current_etag
 from tests.concurrency.crew import line_up, send, together
 from tests.factories import make_task, system, task_uri
 
@@ -24,7 +24,7 @@ def edit_until_it_is_in(writer: int) -> dict[str, Any]:
     line_up()
     while True:
         try:
-            answer = writing.write(actor, uri, {"type": "append", "content": f"edit {writer}\n"}, etag)
+            answer = write_path.write(actor, uri, {"type": "append", "content": f"edit {writer}\n"}, etag)
         except Conflict as conflict:
             lost.append(etag)
             etag = conflict.details["current_etag"]

@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from resources_app.batches import write_batch
 from resources_app.errors import ValidationFailed
 from resources_app.models import IdempotencyKey, Task
+from resources_app.writing.batches import write_batch
 from tests.concurrency.crew import line_up, send, together
 from tests.factories import make_task, system, task_uri
 

@@ -6,8 +6,8 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
-from resources_app import storing, writing
-from resources_app.scanning import scan
+from resources_app.interchange.scan import scan
+from resources_app.writing import stored_files, write_path
 from tests.api.clients import ApiClient
 from tests.factories import as_actor, system
 
@@ -24,9 +24,9 @@ def client(alice: User) -> ApiClient:
 def backlog(alice: User, client: ApiClient) -> ApiClient:
     """TASK-0039 of the specs in EPIC-0002, a finished task it depends on, and TASK-0001, which is archived."""
     actor = as_actor(alice)
-    writing.create_item(actor, "epic", {"title": "Authentication", "labels": ["auth"]}, number=2)
-    writing.create_item(actor, "task", {"title": "Old", "description": "gone", "evidence": ["e"]}, number=1)
-    writing.create_item(actor, "task", {"title": "Ground work", "status": "done"}, number=38)
+    write_path.create_item(actor, "epic", {"title": "Authentication", "labels": ["auth"]}, number=2)
+    write_path.create_item(actor, "task", {"title": "Old", "description": "gone", "evidence": ["e"]}, number=1)
+    write_path.create_item(actor, "task", {"title": "Ground work", "status": "done"}, number=38)
     values = {
         "title": "Writable resources for auth",
         "description": DESCRIPTION,
@@ -40,9 +40,9 @@ def backlog(alice: User, client: ApiClient) -> ApiClient:
         "depends_on": ["TASK-0038"],
         "epic_id": "EPIC-0002",
     }
-    writing.create_item(actor, "task", values, number=39)
-    writing.add_comment(actor, "mcp://backlog/tasks/TASK-0001", "Before it went")
-    writing.archive(actor, "mcp://backlog/tasks/TASK-0001")
+    write_path.create_item(actor, "task", values, number=39)
+    write_path.add_comment(actor, "mcp://backlog/tasks/TASK-0001", "Before it went")
+    write_path.archive(actor, "mcp://backlog/tasks/TASK-0001")
     return client
 
 
@@ -60,5 +60,5 @@ def files(tmp_path: Path, settings: Settings, client: ApiClient) -> Path:
     (tmp_path / "docs" / "link.txt").symlink_to(tmp_path / "secret.txt")
     settings.RESOURCE_ROOTS = {"docs": tmp_path / "docs", "viewer": tmp_path / "viewer"}
     scan()
-    storing.create_resource(system(), "artifacts/task-0060/artifact.md", "# Artifact\n")
+    stored_files.create_resource(system(), "artifacts/task-0060/artifact.md", "# Artifact\n")
     return tmp_path

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 from django.contrib.auth.models import User
 
-from resources_app import writing
+from resources_app.writing import write_path
 from tests.api.clients import ApiClient
 from tests.contract.calling import contents, read, refused
 from tests.factories import as_actor
@@ -23,9 +23,9 @@ KNOWN = ["status", "epic_id", "parent_id", "assignee", "label", "priority", "id"
 
 @pytest.fixture
 def team(alice: User, bob: User, client: ApiClient) -> ApiClient:
-    writing.create_item(as_actor(alice), "epic", {"title": "Auth"}, number=2)
+    write_path.create_item(as_actor(alice), "epic", {"title": "Auth"}, number=2)
     for values in TASKS:
-        writing.create_item(as_actor(alice), "task", values)
+        write_path.create_item(as_actor(alice), "task", values)
     return client
 
 
@@ -198,7 +198,7 @@ def test_a_cursor_belongs_to_its_order(team: ApiClient) -> None:
 @pytest.mark.parametrize("limit", [1, 200])
 def test_a_page_has_1_to_200_entries_and_50_without_a_limit(team: ApiClient, alice: User, limit: int) -> None:
     for number in range(60):
-        writing.create_item(as_actor(alice), "task", {"title": f"More {number}"})
+        write_path.create_item(as_actor(alice), "task", {"title": f"More {number}"})
     assert len(team.get("/api/v1/tasks/").json()["results"]) == 50
     page = team.get(f"/api/v1/tasks/?limit={limit}").json()
     assert (len(page["results"]), page["total"]) == (min(limit, 65), 65)

@@ -11,8 +11,8 @@ import yaml
 from django.contrib.auth.models import User
 from django.core.management import call_command
 
-from backlog_site.embedded import spawn, stop
-from resources_app import tokens
+from backlog_site.devserver.embedded import spawn, stop
+from resources_app.identity import tokens
 from tests.api.clients import ApiClient
 from tests.faults.surroundings import eventually
 from tests.other_processes import shared_environment

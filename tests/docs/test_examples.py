@@ -12,9 +12,12 @@ from django.db import connection
 
 from backlog_site.accounts.clients import connections, oauth_command
 from backlog_site.api import parsers
-from resources_app import batches, frontmatter, queries, uris
-from resources_app.discovery import get_resource
-from resources_app.fields import MAX_TEXT
+from resources_app.addresses import uris
+from resources_app.fields.declarations import MAX_TEXT
+from resources_app.files import frontmatter
+from resources_app.querying import queries
+from resources_app.reading.get_resource import get_resource
+from resources_app.writing import batches
 from tests.api.clients import ApiClient
 from tests.factories import as_actor
 

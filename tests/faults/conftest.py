@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from backlog_site.embedded import free_port
+from backlog_site.devserver.embedded import free_port
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from backlog_site.embedded import spawn, stop
+from backlog_site.devserver.embedded import spawn, stop
 from tests.mcp.site import ROOT
 
 _FRAME = """

@@ -14,7 +14,7 @@ import httpx
 import psycopg
 import redis
 
-from backlog_site.embedded import end_group, spawn
+from backlog_site.devserver.embedded import end_group, spawn
 from tests.mcp.site import ROOT, Site, running_site
 
 # Ends a test that hangs; nothing is measured with it.

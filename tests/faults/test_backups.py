@@ -10,11 +10,13 @@ from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
 
-from backlog_site import backups
-from resources_app import batches, changes, history, storing, tokens, writing
-from resources_app.documents import document_of
+from backlog_site.operations import backups
+from resources_app.history import change_log, revisions
+from resources_app.history.documents import document_of
+from resources_app.identity import tokens
 from resources_app.models import Change, Task
-from resources_app.reading import read
+from resources_app.reading.by_address import read
+from resources_app.writing import batches, stored_files, write_path
 from search_app.search import search_unified
 from tests.concurrency.crew import line_up, send, together
 from tests.factories import as_actor, make_epic, make_task, system, task_uri
@@ -50,9 +52,9 @@ def fill(alice: User, carol: User) -> Task:
     epic = make_epic(title="Эпик 数据库")
     task = make_task(title="Hidden", epic_id=epic.ref, groups=["design"], labels=["a", "b"], due_date="2026-12-01")
     make_task(title="Needs it", depends_on=[task.ref])
-    writing.add_comment(as_actor(alice), task_uri(task), "Said \x0b here\u2028")
-    storing.create_resource(as_actor(alice), "artifacts/logo.png", b"\x89PNG\r\n\x1a\n\x00\xff")
-    writing.write(as_actor(alice), task_uri(task, "description"), {"type": "set", "value": "one\r\ntwo\n"})
+    write_path.add_comment(as_actor(alice), task_uri(task), "Said \x0b here\u2028")
+    stored_files.create_resource(as_actor(alice), "artifacts/logo.png", b"\x89PNG\r\n\x1a\n\x00\xff")
+    write_path.write(as_actor(alice), task_uri(task, "description"), {"type": "set", "value": "one\r\ntwo\n"})
     tokens.create(alice, "laptop", "write")
     return task
 
@@ -71,7 +73,7 @@ def test_a_restored_site_goes_on(alice: User, carol: User, tmp_path: Path) -> No
     make_task(title="Written after the backup")
     call_command("restore", tmp_path / "all.gz", replace=True)
     assert not Task.objects.filter(title="Written after the backup").exists()
-    writing.write(as_actor(alice), task_uri(task, "title"), {"type": "set", "value": "Seen"})
+    write_path.write(as_actor(alice), task_uri(task, "title"), {"type": "set", "value": "Seen"})
     assert make_task(title="The next").number == task.number + 2
     assert Change.objects.filter(object_id=task.pk, kind="task").count() == 3
 
@@ -80,18 +82,18 @@ def test_a_backup_of_the_release_before_is_restored_and_goes_on() -> None:
     call_command("restore", LAST_RELEASE)
     alice = User.objects.get(username="alice")
     before = [row for row in rows_in(LAST_RELEASE) if row.get("model") == "resources_app.change"]
-    told, cursor = changes.feed(alice, "", 100)
+    told, cursor = change_log.feed(alice, "", 100)
     assert [change.pk for change in told] == [row["pk"] for row in before]
     # A cursor that the release before gave out still leads on.
     third = before[2]
-    told, _ = changes.feed(alice, f"{third['fields']['txid']}.{third['pk']}", 100)
+    told, _ = change_log.feed(alice, f"{third['fields']['txid']}.{third['pk']}", 100)
     assert [change.pk for change in told] == [row["pk"] for row in before[3:]]
     task = Task.objects.get(number=1)
-    assert history.document_at("task", task.pk, 3) == document_of(task) and task.description == "one\r\ntwo\n"
+    assert revisions.document_at("task", task.pk, 3) == document_of(task) and task.description == "one\r\ntwo\n"
     assert search_unified(alice, "kestrel")["results"][0]["uri"] == task_uri(task)
     assert read(as_actor(alice), "mcp://backlog/tasks").contents["total"] == 2
-    writing.write(as_actor(alice), task_uri(task, "title"), {"type": "set", "value": "Seen"})
-    assert [change.version for change in changes.feed(alice, cursor, 100)[0]] == [4]
+    write_path.write(as_actor(alice), task_uri(task, "title"), {"type": "set", "value": "Seen"})
+    assert [change.version for change in change_log.feed(alice, cursor, 100)[0]] == [4]
     assert make_task(title="The next").number == 4
 
 

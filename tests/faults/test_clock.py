@@ -14,13 +14,16 @@ from django.utils import timezone
 
 from backlog_site.beat import Scheduler
 from backlog_site.celery import app
-from resources_app import history, jobs, tasks, writing
-from resources_app.documents import document_of
+from resources_app import tasks
 from resources_app.errors import Conflict
+from resources_app.history import revisions
+from resources_app.history.documents import document_of
 from resources_app.intelligencebank import connections
 from resources_app.intelligencebank.sync import runs
+from resources_app.jobs import queue
 from resources_app.models import IBConnection, Job
-from resources_app.reading import read
+from resources_app.reading.by_address import read
+from resources_app.writing import write_path
 from tests.factories import as_actor, make_task, task_uri
 
 HOUR = timedelta(hours=1)
@@ -57,9 +60,9 @@ def test_etags_versions_and_the_feed_follow_the_writes_and_not_the_clock(
     etags = [read(as_actor(alice), uri).etag]
     for number in range(1, 4):
         line = {"type": "append", "content": f"{number}\n"}
-        etags.append(writing.write(as_actor(alice), uri, line, etags[-1])["etag"])
+        etags.append(write_path.write(as_actor(alice), uri, line, etags[-1])["etag"])
         with pytest.raises(Conflict):
-            writing.write(as_actor(alice), uri, line, etags[-2])
+            write_path.write(as_actor(alice), uri, line, etags[-2])
     assert len(set(etags)) == 4
     feed = contents(alice, f"mcp://backlog/changes?since={cursor}")["results"]
     assert [change["version"] for change in feed] == [2, 3, 4]
@@ -67,7 +70,7 @@ def test_etags_versions_and_the_feed_follow_the_writes_and_not_the_clock(
     assert [version["version"] for version in versions] == [4, 3, 2, 1]
     task.refresh_from_db()
     assert task.description == "0\n1\n2\n3\n"
-    assert history.document_at("task", task.pk, 4) == document_of(task)
+    assert revisions.document_at("task", task.pk, 4) == document_of(task)
 
 
 def set_clock_back() -> None:
@@ -82,36 +85,36 @@ def set_clock_back() -> None:
 def done(monkeypatch: pytest.MonkeyPatch, db: None) -> list[Any]:
     """What the jobs of a kind were given."""
     given: list[Any] = []
-    monkeypatch.setitem(jobs._functions, "note", lambda running: given.append(running.payload.get("n")))
+    monkeypatch.setitem(queue._functions, "note", lambda running: given.append(running.payload.get("n")))
     return given
 
 
 def test_what_waits_and_what_a_dead_worker_left_is_done_though_the_clock_was_set_back(done: list[Any]) -> None:
-    jobs.enqueue("note", {"n": "left"})
-    assert jobs.claim_next()
-    jobs.enqueue("note", {"n": "waiting"})
-    jobs.enqueue("note", {"n": "later"}, run_at=timezone.now() + HOUR)
+    queue.enqueue("note", {"n": "left"})
+    assert queue.claim_next()
+    queue.enqueue("note", {"n": "waiting"})
+    queue.enqueue("note", {"n": "later"}, run_at=timezone.now() + HOUR)
     set_clock_back()
-    jobs.sweep()
+    queue.sweep()
     assert sorted(done) == ["left", "waiting"]
 
 
 def test_a_running_job_is_left_alone_by_who_has_another_time(done: list[Any], move_clock: Move) -> None:
-    running = jobs.claim(jobs.enqueue("note", {}).pk)
+    running = queue.claim(queue.enqueue("note", {}).pk)
     assert running
     for minutes in (-1, 0, 1):
         set_to = timedelta(minutes=minutes) * 0.9
         move_clock(set_to)
-        assert jobs.claim_next() is None
+        assert queue.claim_next() is None
     running.heartbeat()
 
 
 def test_the_schedule_goes_on_though_the_clock_was_set_back(done: list[Any]) -> None:
     tasks.enqueue_scheduled("note")
-    jobs.sweep()
+    queue.sweep()
     set_clock_back()
     tasks.enqueue_scheduled("note")
-    jobs.sweep()
+    queue.sweep()
     assert len(done) == 2
 
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from django.db import connection
 
-from backlog_site.embedded import running_postgres, running_valkey
+from backlog_site.devserver.embedded import running_postgres, running_valkey
 from tests.faults.surroundings import (
     append,
     append_batch,

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
-from backlog_site.doctor import examine
+from backlog_site.operations.doctor import examine
 from resources_app.models import ApiToken
 from search_app.models import Document
 from tests.factories import make_task

@@ -12,10 +12,11 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from backlog_site import deployment, presence
-from backlog_site.deployment import FORGED_ADDRESS
-from backlog_site.embedded import running_valkey
-from backlog_site.findings import Finding
+from backlog_site.devserver.embedded import running_valkey
+from backlog_site.operations import deployment
+from backlog_site.operations.deployment import FORGED_ADDRESS
+from backlog_site.operations.findings import Finding
+from backlog_site.serving import presence
 from tests.faults.surroundings import beat, eventually, served, worker
 
 

@@ -12,7 +12,7 @@ import httpx
 import psycopg
 import pytest
 
-from backlog_site.embedded import end_group, running_valkey
+from backlog_site.devserver.embedded import end_group, running_valkey
 from tests.faults.surroundings import append, eventually, frozen, lines, readiness, says_come_back, served, token_of
 from tests.mcp.site import Site, web_processes
 

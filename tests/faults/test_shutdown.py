@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from backlog_site.embedded import end_group, free_port, running_valkey, spawn
+from backlog_site.devserver.embedded import end_group, free_port, running_valkey, spawn
 from tests.faults import nginx
 from tests.faults.surroundings import PATIENCE_SECONDS, append, eventually, served, token_of
 from tests.mcp.site import ROOT, Site

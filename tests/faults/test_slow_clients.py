@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 
-from backlog_site.embedded import end_group, free_port, running_valkey, spawn
+from backlog_site.devserver.embedded import end_group, free_port, running_valkey, spawn
 from tests.faults.surroundings import PATIENCE_SECONDS, eventually, served, token_of
 from tests.mcp.site import ROOT, Site
 
@@ -21,7 +21,7 @@ def guarded_web(site: Site, log: Path, **variables: str) -> Iterator[tuple[int, 
     port = free_port()
     command = [
         *(sys.executable, "-m", "uvicorn", "backlog_site.asgi:application", "--port", str(port), "--lifespan", "on"),
-        *("--no-proxy-headers", "--http", "backlog_site.connections:TimedConnection"),
+        *("--no-proxy-headers", "--http", "backlog_site.serving.connections:TimedConnection"),
     ]
     with log.open("ab") as output:
         process = spawn(command, output=output, environment=site.environment | variables, folder=ROOT)

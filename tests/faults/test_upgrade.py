@@ -12,14 +12,16 @@ from django.db import connection, transaction
 from django.db.migrations.loader import MigrationLoader
 from django.utils import timezone
 
-from resources_app import changes, history, tokens, writing
-from resources_app.changes import _CurrentTransaction
-from resources_app.documents import document_of
+from resources_app.history import change_log, revisions
+from resources_app.history.change_log import _CurrentTransaction
+from resources_app.history.documents import document_of
+from resources_app.identity import tokens
 from resources_app.models import Comment, Epic, Resource, Task
-from resources_app.reading import read
+from resources_app.reading.by_address import read
 from resources_app.vocabulary import Status
+from resources_app.writing import write_path
+from search_app.index.rebuild import index_health, sweep
 from search_app.models import Document
-from search_app.rebuilding import index_health, sweep
 from search_app.search import search_unified
 from tests.concurrency.crew import send
 from tests.factories import as_actor, make_task, task_uri
@@ -67,7 +69,7 @@ def upgrade_and_look() -> dict[str, Any]:
         "bob": search_unified(User.objects.get(username="bob"), "designers")["total"],
     }
     task = Task.objects.get(number=1)
-    seen["written"] = writing.write(actor, task_uri(task, "title"), {"type": "set", "value": "Moved"})["version"]
+    seen["written"] = write_path.write(actor, task_uri(task, "title"), {"type": "set", "value": "Moved"})["version"]
     seen["created"] = make_task(actor=actor).ref
     answer: dict[str, Any] = json.loads(json.dumps(seen, default=str))
     return answer
@@ -75,7 +77,7 @@ def upgrade_and_look() -> dict[str, Any]:
 
 def replays(kind: str, row: Any) -> bool:
     """Each version is one step from the one before, and the last is what is there."""
-    versions = [history.document_at(kind, row.pk, version) for version in range(1, row.version + 1)]
+    versions = [revisions.document_at(kind, row.pk, version) for version in range(1, row.version + 1)]
     return versions[-1] == document_of(row) and all(one != other for one, other in pairwise(versions))
 
 
@@ -208,9 +210,9 @@ def follow_the_feed() -> dict[str, Any]:
     alice = User.objects.get(username="alice")
     task = Task.objects.order_by("pk").first()
     assert task is not None
-    writing.write(as_actor(alice), task_uri(task, "title"), {"type": "set", "value": "By the new release"})
+    write_path.write(as_actor(alice), task_uri(task, "title"), {"type": "set", "value": "By the new release"})
     told, since = [], ""
-    while (page := changes.feed(alice, since, 50))[0]:
+    while (page := change_log.feed(alice, since, 50))[0]:
         told += [(change.ref, change.version) for change in page[0]]
         since = page[1]
     return {"versions": [version for ref, version in told if ref == task.ref], "count": len(told)}

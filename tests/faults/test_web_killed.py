@@ -12,7 +12,7 @@ from functools import partial
 
 import httpx
 
-from backlog_site.embedded import free_port
+from backlog_site.devserver.embedded import free_port
 from tests.faults.surroundings import append_batch, eventually, lines, served, token_of
 from tests.mcp.site import Site
 from tests.other_processes import start

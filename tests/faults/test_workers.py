@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from backlog_site.embedded import end_group, running_postgres, running_valkey
+from backlog_site.devserver.embedded import end_group, running_postgres, running_valkey
 from resources_app.intelligencebank.fake.service import FakeIB
 from tests.faults.fixture.settings import TICK_SECONDS
 from tests.faults.surroundings import (

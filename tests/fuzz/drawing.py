@@ -5,10 +5,10 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from resources_app.conditions import FILTERS
-from resources_app.fields import FIELDS
-from resources_app.operations import ALLOWED, ARGUMENTS, TEXT_OPERATIONS
-from resources_app.registry import REGISTRY
+from resources_app.editing.operations import ALLOWED, ARGUMENTS, TEXT_OPERATIONS
+from resources_app.fields.declarations import FIELDS
+from resources_app.querying.conditions import FILTERS
+from resources_app.reading.registry import REGISTRY
 
 PATTERNS = [entry.pattern for entry in REGISTRY]
 REFS = ["TASK-9999", "TASK-00001", "task-0001", "TASK-99999999999999999999"]

@@ -7,10 +7,10 @@ from django.contrib.auth.models import User
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources_app import storing
-from resources_app.fields import FIELDS
-from resources_app.operations import ARGUMENTS
-from resources_app.registry import REGISTRY
+from resources_app.editing.operations import ARGUMENTS
+from resources_app.fields.declarations import FIELDS
+from resources_app.reading.registry import REGISTRY
+from resources_app.writing import stored_files
 from tests.api.clients import ApiClient
 from tests.factories import as_actor, make_epic, make_task
 from tests.fuzz.cases import check, fuzz
@@ -76,7 +76,7 @@ def client(alice: User) -> ApiClient:
     make_epic(title="Epic")
     make_task(title="First", description="one\ntwo\nthree\n", evidence=["a", "b"], references=[{"url": "https://x.y"}])
     make_task(title="Second", depends_on=["TASK-0001"])
-    storing.create_resource(as_actor(alice), "resources/docs/a.md", "# A\n")
+    stored_files.create_resource(as_actor(alice), "resources/docs/a.md", "# A\n")
     return ApiClient(alice)
 
 

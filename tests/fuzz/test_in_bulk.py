@@ -16,8 +16,8 @@ from django.test import RequestFactory
 from django.urls import resolve
 from rest_framework.test import force_authenticate
 
-from resources_app import tokens
-from resources_app.credentials import recognise
+from resources_app.identity import tokens
+from resources_app.identity.credentials import recognise
 from tests.api.clients import ApiClient
 from tests.fuzz import cases
 from tests.fuzz.drawing import Draw

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from drf_spectacular.generators import SchemaGenerator
 from hypothesis import given
 
-from resources_app import storing
+from resources_app.writing import stored_files
 from tests.api.clients import ApiClient
 from tests.factories import as_actor, make_epic, make_task
 from tests.fuzz.cases import check, fuzz
@@ -24,7 +24,7 @@ KNOWN = {"id": ["TASK-0001", "EPIC-0001", "1"], "path": ["docs/a.md", "docs"]}
 def client(carol: User) -> ApiClient:
     make_epic(title="Epic")
     make_task(title="First", description="one\ntwo\n", evidence=["a"])
-    storing.create_resource(as_actor(carol), "resources/docs/a.md", "# A\n")
+    stored_files.create_resource(as_actor(carol), "resources/docs/a.md", "# A\n")
     return ApiClient(carol)
 
 

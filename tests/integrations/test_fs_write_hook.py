@@ -11,7 +11,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from bench.tokens import count_tokens
-from resources_app import tokens
+from resources_app.identity import tokens
 from resources_app.models import Change, Task
 from tests.factories import make_task
 from tests.mcp.test_tools import TOOLS

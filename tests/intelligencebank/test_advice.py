@@ -7,14 +7,14 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
-from resources_app.access import Actor
+from resources_app.identity.roles import Actor
 from resources_app.intelligencebank.fake.profile import Fault, Profile, switched
 from resources_app.intelligencebank.fake.service import FakeIB
 from resources_app.intelligencebank.fake.world import Tenant
 from resources_app.intelligencebank.sync.advice import ADVICE
 from resources_app.intelligencebank.sync.standing import standings
 from resources_app.models import IBConnection, IBSyncRun, Job
-from resources_app.reading import read
+from resources_app.reading.by_address import read
 from tests.intelligencebank.mirrors import all_ids, sync
 from tests.viewer.browsing import signed_in, text_of
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from resources_app import changes
+from resources_app.history import change_log
 from resources_app.intelligencebank import connections
 from resources_app.intelligencebank.client import IBClient
 from resources_app.intelligencebank.fake.service import FakeIB
@@ -116,7 +116,7 @@ def _arm(events: int) -> None:
         if left[0] <= 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    changes.listen_to_mirror(tick)
+    change_log.listen_to_mirror(tick)
     for owner, name in ((runs, "hold"), (IBClient, "fetch"), (Crawl, "_counters"), (Crawl, "look_ahead")):
         _tick_around(owner, name, tick)
 

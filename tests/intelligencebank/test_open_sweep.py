@@ -8,11 +8,11 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from resources_app import storing, writing
 from resources_app.intelligencebank.fake.world import Tenant
+from resources_app.interchange.scan import scan
 from resources_app.models import IBLink, IBResource
-from resources_app.registry import REGISTRY
-from resources_app.scanning import scan
+from resources_app.reading.registry import REGISTRY
+from resources_app.writing import stored_files, write_path
 from tests.factories import as_actor, make_epic, make_task, task_uri
 from tests.intelligencebank.worlds import folder_named
 from tests.viewer.browsing import fragment, signed_in, text_of
@@ -66,11 +66,11 @@ def root(tmp_path: Path, settings: Any) -> Path:
 def things(carol: User) -> None:
     make_epic(title="Epic", evidence=["e"])
     first, second = make_task(title="First", evidence=["e"], epic_id="EPIC-0001"), make_task(title="Second")
-    writing.archive(as_actor(carol), task_uri(second))
-    writing.add_comment(as_actor(carol), task_uri(first), "hm")
+    write_path.archive(as_actor(carol), task_uri(second))
+    write_path.add_comment(as_actor(carol), task_uri(first), "hm")
     for path, content in FILES.items():
-        storing.create_resource(as_actor(carol), f"resources/{path}", content)
-        storing.create_resource(as_actor(carol), f"artifacts/{path}", content)
+        stored_files.create_resource(as_actor(carol), f"resources/{path}", content)
+        stored_files.create_resource(as_actor(carol), f"artifacts/{path}", content)
 
 
 def registered(tenant: Tenant, root: Path) -> list[str]:

@@ -161,9 +161,10 @@ def test_a_person_links_and_unlinks_their_account(fake: FakeIB, mirrored: IBConn
     over = begun["sign_in_url"].replace(token, "tok-nobody")
     assert "over" in httpx.post(over, data=sent, trust_env=False).text
     assert client.get(f"{BASE}/link/").json()["state"] == "linked"
-    from resources_app import jobs, tasks  # noqa: F401
+    from resources_app import tasks  # noqa: F401
+    from resources_app.jobs import queue
 
-    jobs.sweep()
+    queue.sweep()
     assert [one["name"] for one in client.get(f"{BASE}/folders/root/").json()["subfolders"]] == ["Marketing"]
     assert client.request("delete", f"{BASE}/link/").status_code == 204
     assert client.get(f"{BASE}/folders/root/").json()["subfolders"] == []

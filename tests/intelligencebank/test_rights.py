@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from resources_app import subscriptions
-from resources_app.access import Actor
-from resources_app.bundles import read_many
-from resources_app.catalogue import complete, list_catalogue
-from resources_app.discovery import get_resource
 from resources_app.errors import BacklogError, NotFound, ValidationFailed
+from resources_app.identity.roles import Actor
 from resources_app.intelligencebank import browsing, entitlements, linking
 from resources_app.intelligencebank.fake.profile import Fault
 from resources_app.intelligencebank.fake.service import FakeIB
 from resources_app.intelligencebank.fake.world import Tenant
 from resources_app.models import Change, IBConnection, IBLink, IBResource, Job
-from resources_app.reading import read
+from resources_app.reading import watching
+from resources_app.reading.by_address import read
+from resources_app.reading.catalogue import complete, list_catalogue
+from resources_app.reading.get_resource import get_resource
+from resources_app.reading.read_many import read_many
 from search_app.context import build_context
 from search_app.search import search_unified
 from tests.intelligencebank.mirrors import all_ids, connect, expire_rights, link, sync
@@ -161,8 +161,8 @@ def _going_on(user: User, folder: str) -> dict[str, Reader]:
         "cursor": lambda user: _try(
             lambda: read(as_reader(user), f"{uri}?limit=3&cursor={cursor}").contents["results"]
         ),
-        "subscribing": lambda user: _try(lambda: subscriptions.may_watch(as_reader(user), uri)),
-        "notifications": lambda user: subscriptions.visible_among(user.pk, pks),
+        "subscribing": lambda user: _try(lambda: watching.may_watch(as_reader(user), uri)),
+        "notifications": lambda user: watching.visible_among(user.pk, pks),
     }
 
 
@@ -269,21 +269,21 @@ def test_whoever_watches_hears_of_it_while_entitled(
 ) -> None:
     first, logos, photos = _first(fake, tenant), _logos(fake), folder_named(tenant, "Photos")
     for uri in (f"resources/{first}", f"folders/{logos}/resources", f"folders/{logos}", "folders/root"):
-        assert subscriptions.may_watch(as_reader(alice), f"ib://BnK4JV/{uri}")
+        assert watching.may_watch(as_reader(alice), f"ib://BnK4JV/{uri}")
     tenant.move(first, photos)
     sync(alices_link.connection)
     changed = list(Change.objects.filter(kind="ib_resource").order_by("pk"))
     assert [change.ref for change in changed] == [first]
     for uri in (f"resources/{first}", f"folders/{logos}/resources", f"folders/{photos}/resources"):
-        assert subscriptions.matches(changed[0], f"ib://BnK4JV/{uri}")
-        assert not subscriptions.matches(changed[0], f"ib://6M0B/{uri}")
+        assert watching.matches(changed[0], f"ib://BnK4JV/{uri}")
+        assert not watching.matches(changed[0], f"ib://6M0B/{uri}")
     pks = [changed[0].pk]
-    assert subscriptions.visible_among(alice.pk, pks) == set(pks)
-    assert subscriptions.visible_among(bob.pk, pks) == set()
+    assert watching.visible_among(alice.pk, pks) == set(pks)
+    assert watching.visible_among(bob.pk, pks) == set()
     tenant.delete(first)
     sync(alices_link.connection)
     removed = Change.objects.filter(kind="ib_resource").order_by("pk").last()
-    assert removed.action == "remove" and subscriptions.visible_among(alice.pk, [removed.pk])
+    assert removed.action == "remove" and watching.visible_among(alice.pk, [removed.pk])
 
 
 def test_addresses_are_taken_to_the_letter(alices_link: IBLink, alice: User) -> None:

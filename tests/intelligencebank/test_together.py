@@ -9,16 +9,17 @@ from django.db import connection as database
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from resources_app import jobs, tasks  # noqa: F401  # tasks registers every kind of job
-from resources_app.access import Actor
+from resources_app import tasks  # noqa: F401  # tasks registers every kind of job
+from resources_app.identity.roles import Actor
 from resources_app.intelligencebank import browsing
 from resources_app.intelligencebank.fake.profile import Fault
 from resources_app.intelligencebank.fake.service import FakeIB
 from resources_app.intelligencebank.fake.world import Tenant
 from resources_app.intelligencebank.sync import scheduling, tree
 from resources_app.intelligencebank.sync.refreshing import refresh_resource, request_refresh
+from resources_app.jobs import queue  # tasks registers every kind of job
 from resources_app.models import IBConnection, IBFolder, IBLink, IBResource, IBSyncRun, Job
-from resources_app.reading import read
+from resources_app.reading.by_address import read
 from search_app.context import build_context
 from tests.factories import make_task
 from tests.intelligencebank.mirrors import all_ids, sync
@@ -45,7 +46,7 @@ def test_workers_take_turns_until_the_run_is_complete(
     run = scheduling.request_run(connection, "incremental")
     assert run.kind == "full", "the first is always full"
     assert scheduling.request_run(connection, "full").pk == run.pk, "asking twice is asking once"
-    jobs.sweep()
+    queue.sweep()
     run.refresh_from_db()
     assert run.status == "complete"
     assert Job.objects.filter(kind="ib_sync", state="done").count() > 3
@@ -61,22 +62,22 @@ class _Turn:
 def test_a_paused_run_waits_for_its_time(fake: FakeIB, connection: IBConnection) -> None:
     fake.faults = [Fault("503", "folders", times=2)]
     run = scheduling.request_run(connection, "full")
-    jobs.sweep()
+    queue.sweep()
     run.refresh_from_db()
     waiting = Job.objects.get(kind="ib_sync", state="pending")
     assert run.status == "paused" and waiting.run_at == run.resume_at
     past = timezone.now() - timedelta(seconds=1)
     Job.objects.filter(pk=waiting.pk).update(run_at=past)
     IBSyncRun.objects.filter(pk=run.pk).update(resume_at=past)
-    jobs.sweep()
+    queue.sweep()
     run.refresh_from_db()
     assert run.status == "complete"
 
 
 def test_the_schedule_leaves_alone_what_needs_a_person(connection: IBConnection) -> None:
     IBConnection.objects.update(state="auth_required")
-    jobs.enqueue("ib_incremental", {}, key="ib_incremental")
-    jobs.sweep()
+    queue.enqueue("ib_incremental", {}, key="ib_incremental")
+    queue.sweep()
     assert not IBSyncRun.objects.exists()
 
 
@@ -91,7 +92,7 @@ def test_one_thing_is_looked_at_again_when_somebody_asks(fake: FakeIB, tenant: T
     logos = folder_named(tenant, "Logos")
     new = tenant.add_resource(logos)
     request_refresh(IBFolder.objects.get(ib_id=logos))
-    jobs.sweep()
+    queue.sweep()
     assert IBResource.objects.filter(ib_id=new, folder__ib_id=logos).exists()
     assert sync(mirrored).status == "complete"
 

@@ -9,11 +9,12 @@ from django.contrib.auth.models import Group, User
 from django.db import transaction
 from django.utils import timezone
 
-from resources_app import batches, storing, tokens, writing
-from resources_app.access import Actor
+from resources_app.identity import tokens
+from resources_app.identity.roles import Actor
 from resources_app.intelligencebank import connections
 from resources_app.intelligencebank.sync.pages import Mirror
 from resources_app.models import ApiToken, Change, IBConnection, IBEntitlement, IBFolder, IBLink
+from resources_app.writing import batches, stored_files, write_path
 from tests.factories import make_user
 from tests.intelligencebank import mirrors, worlds
 from tests.security.callers import grant
@@ -49,15 +50,15 @@ def revoke(name: str) -> None:
 
 
 def create(values: dict[str, Any], kind: str = "task", by: str = "carol") -> str:
-    return writing.create_item(_actor(by), kind, values).ref
+    return write_path.create_item(_actor(by), kind, values).ref
 
 
 def store(path: str, content: str, by: str = "carol") -> str:
-    return storing.create_resource(_actor(by), path, content).path
+    return stored_files.create_resource(_actor(by), path, content).path
 
 
 def write(uri: str, operation: dict[str, Any], by: str = "carol") -> int:
-    return int(writing.write(_actor(by), uri, operation)["version"])
+    return int(write_path.write(_actor(by), uri, operation)["version"])
 
 
 def write_many(operations: list[dict[str, Any]], by: str = "carol") -> int:
@@ -66,12 +67,12 @@ def write_many(operations: list[dict[str, Any]], by: str = "carol") -> int:
 
 def write_and_roll_back(uri: str, operation: dict[str, Any], by: str = "carol") -> None:
     with transaction.atomic():
-        writing.write(_actor(by), uri, operation)
+        write_path.write(_actor(by), uri, operation)
         transaction.set_rollback(True)
 
 
 def archive(uri: str, by: str = "carol") -> None:
-    writing.archive(_actor(by), uri)
+    write_path.archive(_actor(by), uri)
 
 
 def join_group(name: str, group: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from backlog_site.embedded import free_port, spawn, stop
+from backlog_site.devserver.embedded import free_port, spawn, stop
 from tests import databases
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,9 +17,10 @@ from backlog_site.mcp.bus import (
     _next_of,
 )
 from backlog_site.mcp.context import Caller
-from resources_app import subscriptions, writing
-from resources_app.credentials import Credential
-from resources_app.subscriptions import Position
+from resources_app.identity.credentials import Credential
+from resources_app.reading import watching
+from resources_app.reading.watching import Position
+from resources_app.writing import write_path
 from tests.factories import make_task, system, task_uri
 
 pytestmark = pytest.mark.django_db(transaction=True, serialized_rollback=True)
@@ -28,12 +29,12 @@ pytestmark = pytest.mark.django_db(transaction=True, serialized_rollback=True)
 def watcher_of(user: User, *uris: str) -> Watcher:
     watcher = Watcher(Caller(Credential("token", 0, user, "read", "test"), "secret"))
     for uri in uris:
-        watcher.watch(uri, subscriptions.end_of_feed())
+        watcher.watch(uri, watching.end_of_feed())
     return watcher
 
 
 def rename(uri: str, title: str) -> None:
-    writing.write(system(), uri, {"type": "set", "field": "title", "value": title})
+    write_path.write(system(), uri, {"type": "set", "field": "title", "value": title})
 
 
 def poll(*watchers: Watcher) -> None:
@@ -71,7 +72,7 @@ def test_polling_again_tells_nothing_twice_and_forgets_nothing(bob: User) -> Non
 
 def test_a_watch_that_starts_behind_the_others_is_told_in_the_order_of_the_feed(bob: User) -> None:
     first, second = task_uri(make_task()), task_uri(make_task())
-    behind = subscriptions.end_of_feed()
+    behind = watching.end_of_feed()
     rename(first, "a")
     rename(second, "b")
     watcher = watcher_of(bob, second)
@@ -80,7 +81,7 @@ def test_a_watch_that_starts_behind_the_others_is_told_in_the_order_of_the_feed(
     watcher.watch(first, behind)
     poll(watcher)
     assert told(watcher) == [(first, 2), (first, 3), (second, 3)]
-    assert {watch.position for watch in watcher.watches.values()} == {subscriptions.end_of_feed()}
+    assert {watch.position for watch in watcher.watches.values()} == {watching.end_of_feed()}
 
 
 def test_more_changes_than_a_page_holds_are_all_told(bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +106,7 @@ def test_many_changes_of_the_list_are_one_notice(bob: User) -> None:
 def test_what_a_user_may_not_see_is_not_told_and_the_lost_address_is_dropped(bob: User, carol: User) -> None:
     uri = task_uri(make_task())
     watcher, admin = watcher_of(bob, uri, "mcp://backlog/tasks", RESOURCE_LIST), watcher_of(carol, uri)
-    writing.write(system(), uri, {"type": "set", "field": "groups", "value": ["admin"]})
+    write_path.write(system(), uri, {"type": "set", "field": "groups", "value": ["admin"]})
     make_task(groups=["admin"])
     poll(watcher, admin)
     assert told(watcher) == []
@@ -143,4 +144,4 @@ def test_watches_that_have_read_equally_far_share_one_span(bob: User, carol: Use
         for watcher in (watcher_of(bob, uri, RESOURCE_LIST), watcher_of(carol, uri))
         for span, _ in _next_of(watcher)
     }
-    assert spans == {Span(subscriptions.end_of_feed(), None)}
+    assert spans == {Span(watching.end_of_feed(), None)}

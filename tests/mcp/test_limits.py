@@ -8,7 +8,7 @@ import httpx
 import pytest
 from redis import Redis
 
-from backlog_site.embedded import free_port, start_valkey, stop, valkey_answers
+from backlog_site.devserver.embedded import free_port, start_valkey, stop, valkey_answers
 from backlog_site.mcp.sessions import IDLE_SECONDS
 from tests.mcp.clients import PATIENCE, get_stream, initialize, listening, modern, request, session, subscribe, title
 from tests.mcp.site import Site, running_site

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from backlog_site.mcp import wake
-from resources_app import writing
+from resources_app.writing import write_path
 from tests.factories import as_actor, make_task, task_uri
 
 
@@ -34,7 +34,7 @@ def test_a_transaction_of_many_writes_wakes_once(alice: User, messages: redis.cl
     assert count(messages) == 1
     with transaction.atomic():
         for number in range(5):
-            writing.write(as_actor(alice), task_uri(task, "title"), {"type": "set", "value": f"t{number}"})
+            write_path.write(as_actor(alice), task_uri(task, "title"), {"type": "set", "value": f"t{number}"})
         assert count(messages) == 0
     assert count(messages) == 1
 
@@ -44,10 +44,10 @@ def test_a_rolled_back_write_wakes_nobody_and_the_next_one_does(alice: User, mes
     task = make_task()
     count(messages)
     with transaction.atomic():
-        writing.write(as_actor(alice), task_uri(task, "title"), {"type": "set", "value": "never"})
+        write_path.write(as_actor(alice), task_uri(task, "title"), {"type": "set", "value": "never"})
         transaction.set_rollback(True)
     assert count(messages) == 0
-    writing.write(as_actor(alice), task_uri(task, "title"), {"type": "set", "value": "kept"})
+    write_path.write(as_actor(alice), task_uri(task, "title"), {"type": "set", "value": "kept"})
     assert count(messages) == 1
 
 
@@ -57,6 +57,7 @@ def test_a_write_does_not_fail_when_nobody_can_be_woken(alice: User, monkeypatch
     monkeypatch.setattr(wake, "_broker", lambda: absent)
     monkeypatch.setattr(wake, "_paused_until", 0.0)
     assert (
-        writing.write(as_actor(alice), task_uri(make_task(), "title"), {"type": "set", "value": "kept"})["version"] == 2
+        write_path.write(as_actor(alice), task_uri(make_task(), "title"), {"type": "set", "value": "kept"})["version"]
+        == 2
     )
     assert wake._paused_until > 0

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from mcp import Client, MCPError
 
-from resources_app.fields import FIELDS
-from resources_app.registry import REGISTRY
+from resources_app.fields.declarations import FIELDS
+from resources_app.reading.registry import REGISTRY
 from resources_app.vocabulary import Kind
 from tests.mcp.clients import ERAS, connected, pipe
 from tests.mcp.conftest import Tokens, site, tokens  # noqa: F401  fixtures

@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 from django.contrib.auth.models import User
 from django.db.models import Model
 
-from resources_app import history, writing
-from resources_app.documents import document_of, uri_of
+from resources_app.history import revisions
+from resources_app.history.documents import document_of, uri_of
 from resources_app.models import (
     Change,
     Comment,
@@ -20,6 +20,7 @@ from resources_app.models import (
     TaskLabel,
 )
 from resources_app.models.base import Versioned
+from resources_app.writing import write_path
 from tests.factories import as_actor
 
 V = TypeVar("V", bound=Versioned)
@@ -39,7 +40,7 @@ STORED: tuple[type[Model], ...] = (
 
 
 def write(user: User, thing: Versioned, *rest: object, etag: Any = None, **operation: Any) -> dict[str, Any]:
-    return writing.write(as_actor(user), address(thing, *rest), operation, etag)
+    return write_path.write(as_actor(user), address(thing, *rest), operation, etag)
 
 
 def address(thing: Versioned, *rest: object) -> str:
@@ -60,4 +61,4 @@ def is_replayed(thing: Versioned) -> bool:
     """The history has every version once, and its end is the thing as it is now."""
     versions = Revision.objects.filter(kind=thing.KIND, object_id=thing.pk).order_by("version")
     assert list(versions.values_list("version", flat=True)) == list(range(1, again(thing).version + 1))
-    return history.document_at(thing.KIND, thing.pk, again(thing).version) == document_of(again(thing))
+    return revisions.document_at(thing.KIND, thing.pk, again(thing).version) == document_of(again(thing))

@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from resources_app import tokens
+from resources_app.identity import tokens
 from resources_app.models import ApiToken, Change
 from tests.factories import make_task, make_user
 from tests.resources_app.admin_client import enter, staff, url

@@ -5,8 +5,8 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from resources_app import writing
 from resources_app.models import Change, Task
+from resources_app.writing import write_path
 from tests.factories import as_actor, make_task, system, task_uri
 from tests.resources_app.admin_client import enter, make_admin, opened, url
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 def rename(task: Task, title: str, user: User | None = None) -> None:
     actor = as_actor(user, "mcp", agent="claude-code") if user else system()
-    writing.write(actor, task_uri(task, "title"), {"type": "set", "value": title})
+    write_path.write(actor, task_uri(task, "title"), {"type": "set", "value": title})
 
 
 def test_the_history_shows_who_changed_what_through_which_door(alice: User) -> None:
@@ -71,12 +71,12 @@ def test_restoring_takes_a_post_and_an_existing_version() -> None:
 def test_an_archived_thing_offers_no_restore() -> None:
     task = make_task()
     rename(task, "Second")
-    writing.archive(system(), task_uri(task))
+    write_path.archive(system(), task_uri(task))
     assert "Restore this version" not in enter().get(url("task_history", task.pk)).content.decode()
 
 
 def test_a_comment_has_a_history_and_goes_back_in_it() -> None:
-    comment = writing.add_comment(system(), task_uri(make_task()), "First")
+    comment = write_path.add_comment(system(), task_uri(make_task()), "First")
     client = enter()
     client.post(url("comment_change", comment.pk), opened(client, "comment_change", comment.pk) | {"body": "Second"})
     page = client.get(url("comment_history", comment.pk))

@@ -5,9 +5,9 @@ import datetime
 import pytest
 from django.contrib.auth.models import Group, User
 
-from resources_app import writing
 from resources_app.models import Change, Comment, Epic, Revision, Task
 from resources_app.vocabulary import Priority, Status
+from resources_app.writing import write_path
 from tests.factories import as_actor, make_epic, make_task, system, task_uri
 from tests.resources_app.admin_client import enter, errors_of, inputs_of, make_admin, opened, url
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 
 def set_field(task: Task, user: User, name: str, value: object, via: str = "mcp") -> None:
-    writing.write(as_actor(user, via), task_uri(task, name), {"type": "set", "value": value})
+    write_path.write(as_actor(user, via), task_uri(task, name), {"type": "set", "value": value})
 
 
 def test_an_edit_is_in_the_history_with_its_author_and_door() -> None:
@@ -161,7 +161,7 @@ def test_a_form_without_its_etag_is_refused() -> None:
 
 def test_what_the_domain_refuses_is_shown_at_its_field_with_the_input_kept() -> None:
     first, second = make_task(), make_task()
-    writing.write(system(), task_uri(first, "depends_on"), {"type": "set", "value": [second.ref]})
+    write_path.write(system(), task_uri(first, "depends_on"), {"type": "set", "value": [second.ref]})
     client = enter()
     untouched = opened(client, "task_change", second.pk)
     for name, value, said in [
@@ -181,7 +181,7 @@ def test_what_the_domain_refuses_is_shown_at_its_field_with_the_input_kept() -> 
 
 def test_an_archived_epic_is_refused_at_the_epic_field() -> None:
     epic, task = make_epic(), make_task()
-    writing.archive(system(), f"mcp://backlog/epics/{epic.ref}")
+    write_path.archive(system(), f"mcp://backlog/epics/{epic.ref}")
     client = enter()
     posted = opened(client, "task_change", task.pk) | {"epic": epic.pk}
     assert "There is no epic" in errors_of(client.post(url("task_change", task.pk), posted))["epic"][0]
@@ -233,7 +233,7 @@ def test_a_comment_is_added_edited_and_protected_against_stale_forms() -> None:
     assert (comment.body, comment.author, comment.task) == ("Hello\nthere", carol, task)
     stale = opened(client, "comment_change", comment.pk) | {"body": "Mine"}
     uri = f"mcp://backlog/comments/{comment.pk}"
-    writing.write(system(), uri, {"type": "append", "content": "!"})
+    write_path.write(system(), uri, {"type": "append", "content": "!"})
     assert "was changed since" in errors_of(client.post(url("comment_change", comment.pk), stale))["__all__"][0]
     fresh = opened(client, "comment_change", comment.pk) | {"body": "Bye"}
     assert client.post(url("comment_change", comment.pk), fresh).status_code == 302
@@ -254,7 +254,7 @@ def test_an_archived_task_is_shown_but_not_editable() -> None:
     task = make_task(title="Done with")
     client = enter()
     posted = opened(client, "task_change", task.pk) | {"title": "Changed"}
-    writing.archive(system(), task_uri(task))
+    write_path.archive(system(), task_uri(task))
     assert "Done with" in client.get(url("task_change", task.pk)).content.decode()
     assert client.post(url("task_change", task.pk), posted).status_code == 403
 

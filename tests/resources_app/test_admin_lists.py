@@ -9,9 +9,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from resources_app import writing
 from resources_app.admin.base import MAX_COUNTED, BoundedPaginator
 from resources_app.models import Folder, Job, Resource, Task
+from resources_app.writing import write_path
 from tests.factories import make_epic, make_task, system, task_uri
 from tests.resources_app.admin_client import enter, url
 
@@ -35,7 +35,7 @@ def fill(user: User, start: int, end: int) -> None:
     for number in range(start, end):
         epic = make_epic(title=f"Epic {number}", assignee=user.username)
         task = make_task(title=f"Task {number}", epic_id=epic.ref, assignee=user.username, labels=["a"])
-        writing.add_comment(system(), task_uri(task), "Hello")
+        write_path.add_comment(system(), task_uri(task), "Hello")
         folder = Folder.objects.create(path=f"resources/{number}")
         Resource.objects.create(
             path=f"resources/{number}/a.md",
@@ -106,7 +106,7 @@ def test_the_filters_narrow_the_list(alice: User) -> None:
 
 def test_what_is_archived_shows_only_when_asked_for() -> None:
     live, archived = make_task(), make_task()
-    writing.archive(system(), task_uri(archived))
+    write_path.archive(system(), task_uri(archived))
     client = enter()
     assert listed(client, "task_changelist") == [live]
     assert listed(client, "task_changelist", archived="yes") == [archived]
@@ -131,20 +131,20 @@ def test_the_list_leaves_long_texts_in_the_database() -> None:
 def test_the_audit_trail_is_found_by_id() -> None:
     make_task()
     task = make_task()
-    writing.archive(system(), task_uri(task))
+    write_path.archive(system(), task_uri(task))
     found = listed(enter(), "change_changelist", q="task-0002")
     assert [(change.ref, change.action) for change in found] == [("TASK-0002", "archive"), ("TASK-0002", "create")]
 
 
 def test_the_audit_trail_keeps_what_is_gone() -> None:
     task = make_task()
-    writing.delete_permanently(system(), task_uri(task))
+    write_path.delete_permanently(system(), task_uri(task))
     assert [change.action for change in listed(enter(), "change_changelist")] == ["delete", "create"]
 
 
 def test_autocomplete_offers_live_epics_by_title_and_id() -> None:
     epic, gone = make_epic(title="Search"), make_epic(title="Search of old")
-    writing.archive(system(), f"mcp://backlog/epics/{gone.ref}")
+    write_path.archive(system(), f"mcp://backlog/epics/{gone.ref}")
     client = enter()
     for words in ("sear", "EPIC-0001"):
         query = {"app_label": "resources_app", "model_name": "task", "field_name": "epic", "term": words}
@@ -154,7 +154,7 @@ def test_autocomplete_offers_live_epics_by_title_and_id() -> None:
 
 def test_the_dashboard_counts_live_tasks_and_shows_the_latest_changes_and_failures(alice: User) -> None:
     make_task(), make_task(status="done")
-    writing.archive(system(), task_uri(make_task()))
+    write_path.archive(system(), task_uri(make_task()))
     job = {"key": "k", "run_at": timezone.now(), "created_at": timezone.now()}
     Job.objects.create(kind="sync", state="failed", attempts=3, last_error="It broke", **job)
     answer = enter().get("/admin/")

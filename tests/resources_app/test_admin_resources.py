@@ -4,8 +4,8 @@ import hashlib
 
 import pytest
 
-from resources_app import storing, writing
 from resources_app.models import Change, Resource
+from resources_app.writing import stored_files, write_path
 from tests.factories import system
 from tests.resources_app.admin_client import enter, errors_of, make_admin, opened, url
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 
 
 def make_file(path: str = "resources/notes.md", content: str | bytes = "one\ntwo\n") -> Resource:
-    return storing.create_resource(system(), path, content)
+    return stored_files.create_resource(system(), path, content)
 
 
 def test_a_file_is_created_with_its_folder_and_history() -> None:
@@ -70,7 +70,7 @@ def test_a_stale_form_is_refused() -> None:
     file = make_file()
     client = enter()
     posted = opened(client, "resource_change", file.pk) | {"content": "mine"}
-    writing.write(system(), "mcp://backlog/resources/notes.md", {"type": "append", "content": "three\n"})
+    write_path.write(system(), "mcp://backlog/resources/notes.md", {"type": "append", "content": "three\n"})
     answer = client.post(url("resource_change", file.pk), posted)
     assert "was changed since you opened it" in errors_of(answer)["__all__"][0]
     assert "three" in answer.content.decode()
@@ -89,7 +89,7 @@ def test_a_mirrored_file_is_shown_and_cannot_be_changed() -> None:
 
 def test_a_file_has_a_history_and_goes_back_in_it() -> None:
     file = make_file()
-    writing.write(system(), "mcp://backlog/resources/notes.md", {"type": "append", "content": "three\n"})
+    write_path.write(system(), "mcp://backlog/resources/notes.md", {"type": "append", "content": "three\n"})
     client = enter()
     page = client.get(url("resource_history", file.pk))
     assert "+three" in page.content.decode()

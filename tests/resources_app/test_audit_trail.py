@@ -6,9 +6,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from resources_app import credentials, tokens, writing
+from resources_app.identity import credentials, tokens
 from resources_app.models import ApiToken, Change
-from resources_app.reading import read
+from resources_app.reading.by_address import read
+from resources_app.writing import write_path
 from tests.accounts.flow import let_in
 from tests.api.clients import ApiClient
 from tests.factories import as_actor, make_task, task_uri
@@ -32,7 +33,9 @@ def test_history_activity_and_feed_name_the_agent_and_the_token(alice: User) -> 
     _, secret = tokens.create(alice, "alice's laptop", "write")
     credential = credentials.recognise(secret)
     assert credential
-    writing.write(credential.actor("mcp", agent="claude-code"), task_uri(task, "title"), {"type": "set", "value": "U"})
+    write_path.write(
+        credential.actor("mcp", agent="claude-code"), task_uri(task, "title"), {"type": "set", "value": "U"}
+    )
     for uri in (f"{task_uri(task)}/versions", "mcp://backlog/changes"):
         rows = read(as_actor(alice), uri).contents["results"]
         (row,) = [row for row in rows if row["agent"] == "claude-code"]

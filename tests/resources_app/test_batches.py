@@ -8,10 +8,10 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from resources_app.batches import MAX_OPERATIONS, write_batch
-from resources_app.documents import uri_of
 from resources_app.errors import Conflict, InvalidUri, NotFound, OperationFailed, PermissionDenied, ValidationFailed
+from resources_app.history.documents import uri_of
 from resources_app.models import Change, Task
+from resources_app.writing.batches import MAX_OPERATIONS, write_batch
 from tests.factories import as_actor, make_epic, make_task, task_uri
 from tests.resources_app.acting import again, everything, is_replayed
 

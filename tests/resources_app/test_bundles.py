@@ -7,8 +7,8 @@ import pytest
 from django.contrib.auth.models import User
 
 from bench.tokens import count_tokens
-from resources_app.bundles import read_many
-from resources_app.storing import create_resource
+from resources_app.reading.read_many import read_many
+from resources_app.writing.stored_files import create_resource
 from search_app.context import build_context
 from search_app.search import search_unified
 from tests.factories import as_actor, make_task, system, task_uri

@@ -10,12 +10,14 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from resources_app import changes, sequencing, subscriptions, writing
-from resources_app.access import Person
-from resources_app.documents import uri_of
 from resources_app.errors import ValidationFailed
+from resources_app.history import change_log, sequencing
+from resources_app.history.documents import uri_of
+from resources_app.history.sequencing import SEQUENCED, Position
+from resources_app.identity.roles import Person
 from resources_app.models import Change
-from resources_app.sequencing import SEQUENCED, Position
+from resources_app.reading import watching
+from resources_app.writing import write_path
 from tests.factories import as_actor, make_task, system
 from tests.resources_app.acting import write
 from tests.resources_app.elsewhere import Elsewhere, overlapping
@@ -27,7 +29,7 @@ pytestmark = pytest.mark.django_db(transaction=True, serialized_rollback=True)
 def walk(user: Person, since: str = "", limit: int = 100) -> tuple[list[Change], str]:
     found: list[Change] = []
     while True:
-        page, since = changes.feed(user, since, limit)
+        page, since = change_log.feed(user, since, limit)
         if not page:
             return found, since
         assert len(page) <= limit
@@ -41,7 +43,7 @@ def happened(found: list[Change]) -> list[tuple[str, int, str]]:
 def test_the_feed_tells_everything_once_in_the_order_it_happened(alice: User) -> None:
     one, two = make_task(), make_task()
     write(alice, one, "title", type="set", value="New")
-    writing.archive(as_actor(alice), uri_of(two))
+    write_path.archive(as_actor(alice), uri_of(two))
     expected = [(one.ref, 1, "create"), (two.ref, 1, "create"), (one.ref, 2, "update"), (two.ref, 2, "archive")]
     assert happened(walk(alice)[0]) == expected
     for limit in (1, 2, 3):
@@ -59,7 +61,7 @@ def test_a_cursor_goes_on_where_it_stopped(alice: User) -> None:
 def test_what_changed_nothing_and_what_was_rolled_back_is_not_told(alice: User) -> None:
     task = make_task()
     write(alice, task, "title", type="set", value="A task")
-    writing.write(as_actor(alice), uri_of(task) + "/title", {"type": "set", "value": "Rehearsed"}, dry_run=True)
+    write_path.write(as_actor(alice), uri_of(task) + "/title", {"type": "set", "value": "Rehearsed"}, dry_run=True)
     with pytest.raises(ValidationFailed):
         write(alice, task, type="merge", value={"title": "Lost", "depends_on": ["TASK-0404"]})
     assert happened(walk(alice)[0]) == [(task.ref, 1, "create")]
@@ -68,12 +70,12 @@ def test_what_changed_nothing_and_what_was_rolled_back_is_not_told(alice: User) 
 
 def test_the_feed_is_for_those_who_see_the_thing(alice: User, bob: User, carol: User, mallory: User) -> None:
     hidden, seen = make_task(groups=["admin"]), make_task()
-    writing.add_comment(system(), uri_of(hidden), "hidden too")
+    write_path.add_comment(system(), uri_of(hidden), "hidden too")
     assert len(walk(carol)[0]) == 3
     for user in (alice, bob):
         assert happened(walk(user)[0]) == [(seen.ref, 1, "create")]
     for nobody in (mallory, AnonymousUser()):
-        assert changes.feed(nobody, "", 10) == ([], "")
+        assert change_log.feed(nobody, "", 10) == ([], "")
 
 
 def test_a_thing_that_was_restricted_takes_its_whole_history_out_of_the_feed(bob: User, carol: User) -> None:
@@ -89,7 +91,7 @@ def test_a_thing_that_was_restricted_takes_its_whole_history_out_of_the_feed(bob
 )
 def test_a_cursor_that_we_never_gave_out_is_refused(bob: User, since: str) -> None:
     with pytest.raises(ValidationFailed) as caught:
-        changes.feed(bob, since, 10)
+        change_log.feed(bob, since, 10)
     assert caught.value.details == {"field": "since", "value": since}
 
 
@@ -118,12 +120,12 @@ def test_a_listener_that_fails_takes_the_write_with_it(alice: User) -> None:
 
 
 @contextmanager
-def listening(listener: changes.Listener) -> Iterator[None]:
-    changes.listen(listener)
+def listening(listener: change_log.Listener) -> Iterator[None]:
+    change_log.listen(listener)
     try:
         yield
     finally:
-        changes._listeners.remove(listener)
+        change_log._listeners.remove(listener)
 
 
 @overlapping
@@ -149,7 +151,7 @@ def test_a_reader_who_polls_while_transactions_overlap_gets_every_change_once(al
 
     def poll() -> list[str]:
         nonlocal cursor
-        page, cursor = changes.feed(alice, cursor, 2)
+        page, cursor = change_log.feed(alice, cursor, 2)
         told.extend(page)
         return [change.ref for change in page]
 
@@ -179,7 +181,7 @@ def test_a_transaction_in_another_database_of_the_server_delays_nothing(alice: U
         other.execute("SELECT pg_current_xact_id()")
         write(alice, task, "title", type="set", value="New")
         assert happened(walk(alice, cursor)[0]) == [(task.ref, 2, "update")]
-        assert [change.ref for change in subscriptions.changes_after(Position.parse(cursor), 10).changes] == [task.ref]
+        assert [change.ref for change in watching.changes_after(Position.parse(cursor), 10).changes] == [task.ref]
         assert other.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
 
 
@@ -188,7 +190,7 @@ def test_an_idle_feed_is_read_without_a_write(alice: User) -> None:
     walk(alice)
     with CaptureQueriesContext(connection) as asked:
         walk(alice)
-        subscriptions.end_of_feed()
+        watching.end_of_feed()
     assert {query["sql"].split()[0] for query in asked} == {"SELECT"}
 
 
@@ -205,7 +207,7 @@ def test_a_feed_that_cannot_be_sequenced_shows_what_it_has(alice: User, monkeypa
     with Elsewhere(hold_the_lock) as elsewhere:
         two = make_task()
         assert happened(walk(alice)[0]) == [(one.ref, 1, "create")]
-        assert subscriptions.changes_after(Position.parse(cursor), 10).more
+        assert watching.changes_after(Position.parse(cursor), 10).more
         elsewhere.commit()
     assert happened(walk(alice, cursor)[0]) == [(two.ref, 1, "create")]
 

@@ -7,8 +7,8 @@ from django.contrib.auth.models import User
 
 from backlog_site.mcp.context import acting_as
 from backlog_site.mcp.tools import BacklogTools
-from resources_app import storing
 from resources_app.models import Resource
+from resources_app.writing import stored_files
 from tests.api.clients import ApiClient, error_of
 from tests.factories import as_actor, make_task
 from tests.viewer.browsing import signed_in
@@ -51,7 +51,7 @@ def test_other_single_lines_are_too(alice: User) -> None:
     body = {"title": "T", "labels": [ODD], "references": [{"url": "https://example.com", "title": ODD}]}
     shown = ApiClient(alice).post("/api/v1/tasks/", body).json()
     assert (shown["labels"], shown["references"][0]["title"]) == ([CLEAN], CLEAN)
-    storing.create_resource(as_actor(alice), "resources/a.md", "x", title=ODD, tags=[ODD])
+    stored_files.create_resource(as_actor(alice), "resources/a.md", "x", title=ODD, tags=[ODD])
     stored = Resource.objects.get(path="resources/a.md")
     assert (stored.title, stored.tags) == (CLEAN, [CLEAN])
 

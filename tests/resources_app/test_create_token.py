@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
-from resources_app import tokens
+from resources_app.identity import tokens
 from tests.factories import make_user
 from tests.other_processes import ROOT, shared_environment
 

@@ -7,9 +7,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
-from resources_app import demo, history
-from resources_app.access import is_admin, may_read, may_write
-from resources_app.documents import document_of
+from resources_app.demo import fill
+from resources_app.history import revisions
+from resources_app.history.documents import document_of
+from resources_app.identity.roles import is_admin, may_read, may_write
 from resources_app.models import Change, Comment, Epic, Resource, Task
 from resources_app.vocabulary import Priority, Status
 from tests.factories import make_task
@@ -20,7 +21,7 @@ FILE = re.compile(r"mcp://backlog/((?:resources|artifacts)/[^\s)\"'`]+\.\w+)")
 
 @pytest.fixture
 def team(db: None) -> None:
-    demo.seed("correct horse battery")
+    fill.seed("correct horse battery")
 
 
 def all_texts() -> str:
@@ -68,7 +69,7 @@ def test_the_history_was_made_by_several_people_and_agents_and_can_be_read_back(
     task = Task.objects.get(pk=1)
     assert task.version > 5
     assert "- [x]" in task.description
-    assert "- [x]" not in history.document_at("task", 1, 1)["description"]
+    assert "- [x]" not in revisions.document_at("task", 1, 1)["description"]
 
 
 @pytest.mark.usefixtures("team")

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources_app import writing
+from resources_app.addresses.targets import target_of
+from resources_app.addresses.uris import parse
 from resources_app.errors import Conflict, ValidationFailed
-from resources_app.etags import make_etag, normalise, version_in
-from resources_app.fields import writable_names
+from resources_app.fields.declarations import writable_names
+from resources_app.history.etags import make_etag, normalise, version_in
 from resources_app.models import Task
-from resources_app.targets import target_of
-from resources_app.uris import parse
-from resources_app.write_session import current_etag
+from resources_app.writing import write_path
+from resources_app.writing.session import current_etag
 from tests.factories import make_task, system, task_uri
 
 REFS = st.sampled_from(["TASK-0001", "TASK-0002", "EPIC-0001", "resources/a.md", "1"])
@@ -22,7 +22,7 @@ VERSIONS = st.integers(1, 10**9)
 
 
 def write(task: Task, *rest: object, etag: str | None = None, **operation: Any) -> dict[str, Any]:
-    return writing.write(system(), task_uri(task, *rest), operation, etag)
+    return write_path.write(system(), task_uri(task, *rest), operation, etag)
 
 
 def etag_of(task: Task, *rest: object) -> str:

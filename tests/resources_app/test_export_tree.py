@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from resources_app import storing, writing
-from resources_app.backlog_tree import Tree
+from resources_app.interchange.tree import Tree
 from resources_app.models import Task
+from resources_app.writing import stored_files, write_path
 from tests.factories import as_actor, make_epic, make_task, make_user, system, task_uri
 from tests.resources_app.trees import contents_of, reasons, run_export, write_file
 
@@ -19,12 +19,12 @@ pytestmark = pytest.mark.django_db
 def test_everything_has_its_place(tmp_path: Path) -> None:
     epic = make_epic()
     task = make_task(epic_id=epic.ref)
-    writing.add_comment(system(), task_uri(task), "A word")
-    writing.archive(system(), task_uri(make_task()))
-    storing.create_resource(system(), "resources/docs/a.md", "# A\n")
-    storing.create_resource(system(), "artifacts/b.bin", b"\x00\x01")
-    storing.create_resource(system(), "resources/old.md", "Old")
-    storing.remove(system(), "resources/old.md")
+    write_path.add_comment(system(), task_uri(task), "A word")
+    write_path.archive(system(), task_uri(make_task()))
+    stored_files.create_resource(system(), "resources/docs/a.md", "# A\n")
+    stored_files.create_resource(system(), "artifacts/b.bin", b"\x00\x01")
+    stored_files.create_resource(system(), "resources/old.md", "Old")
+    stored_files.remove(system(), "resources/old.md")
     run_export(tmp_path)
     assert set(contents_of(tmp_path)) == {
         "epics/EPIC-0001.md",
@@ -52,7 +52,7 @@ def test_a_file_is_replaced_whole_and_no_draft_is_left(tmp_path: Path) -> None:
     task = make_task(title="Before")
     run_export(tmp_path)
     with (tmp_path / "tasks/TASK-0001.md").open() as reader:
-        writing.write(system(), task_uri(task, "title"), {"type": "set", "value": "After"})
+        write_path.write(system(), task_uri(task, "title"), {"type": "set", "value": "After"})
         run_export(tmp_path)
         assert "title: Before\n" in reader.read()
     assert "title: After\n" in (tmp_path / "tasks/TASK-0001.md").read_text()
@@ -61,17 +61,17 @@ def test_a_file_is_replaced_whole_and_no_draft_is_left(tmp_path: Path) -> None:
 
 def test_what_moves_to_the_archive_is_not_left_behind(tmp_path: Path) -> None:
     task = make_task()
-    storing.create_resource(system(), "resources/a.md", "A", title="T")
+    stored_files.create_resource(system(), "resources/a.md", "A", title="T")
     run_export(tmp_path)
-    writing.archive(system(), task_uri(task))
-    storing.remove(system(), "resources/a.md")
+    write_path.archive(system(), task_uri(task))
+    stored_files.remove(system(), "resources/a.md")
     run_export(tmp_path)
     assert {path for path in contents_of(tmp_path) if not path.startswith("metadata/")} == {
         "archive/TASK-0001.md",
         "archive/resources/a.md",
     }
     assert "metadata/resources/a.md.json" not in contents_of(tmp_path)
-    writing.unarchive(system(), task_uri(task))
+    write_path.unarchive(system(), task_uri(task))
     run_export(tmp_path)
     assert "tasks/TASK-0001.md" in contents_of(tmp_path)
     assert "archive/TASK-0001.md" not in contents_of(tmp_path)
@@ -79,11 +79,11 @@ def test_what_moves_to_the_archive_is_not_left_behind(tmp_path: Path) -> None:
 
 def test_files_of_what_is_gone_are_removed_only_when_pruning(tmp_path: Path) -> None:
     task = make_task()
-    writing.add_comment(system(), task_uri(task), "A word")
+    write_path.add_comment(system(), task_uri(task), "A word")
     run_export(tmp_path)
     write_file(tmp_path, "README.md", "Mine")
     write_file(tmp_path, "notes/x.md", "Mine")
-    writing.delete_permanently(system(), task_uri(task))
+    write_path.delete_permanently(system(), task_uri(task))
     run_export(tmp_path)
     assert "tasks/TASK-0001.md" in contents_of(tmp_path)
     report = run_export(tmp_path, prune=True)
@@ -94,8 +94,8 @@ def test_files_of_what_is_gone_are_removed_only_when_pruning(tmp_path: Path) -> 
 
 def test_facts_lie_beside_a_file_only_when_its_bytes_do_not_say_them(tmp_path: Path) -> None:
     make_user("zoe", "contributor", "security")
-    storing.create_resource(system(), "resources/plain.md", "# Title\n")
-    storing.create_resource(system(), "resources/told.md", "# Title\n", title="Other", groups=["security"])
+    stored_files.create_resource(system(), "resources/plain.md", "# Title\n")
+    stored_files.create_resource(system(), "resources/told.md", "# Title\n", title="Other", groups=["security"])
     run_export(tmp_path)
     assert json.loads((tmp_path / "metadata/resources/told.md.json").read_text()) == {
         "title": "Other",
@@ -124,18 +124,18 @@ def test_a_thing_that_cannot_be_written_is_reported_and_the_rest_is_there(tmp_pa
 
 
 def test_only_what_the_actor_sees_is_exported(tmp_path: Path) -> None:
-    from resources_app.exporting import export_tree
+    from resources_app.interchange.exporting import export_tree
 
     make_user("zoe", "contributor", "security")
     hidden = make_task(title="Hidden", groups=["security"])
-    writing.add_comment(system(), task_uri(hidden), "Hidden word")
+    write_path.add_comment(system(), task_uri(hidden), "Hidden word")
     make_task(title="Shown")
     export_tree(as_actor(make_user("yan", "contributor")), tmp_path)
     assert set(contents_of(tmp_path)) == {"tasks/TASK-0002.md"}
 
 
 def test_mirrored_files_stay_where_they_are(tmp_path: Path) -> None:
-    resource = storing.create_resource(system(), "resources/a.md", "A")
+    resource = stored_files.create_resource(system(), "resources/a.md", "A")
     type(resource).objects.update(root="docs")
     run_export(tmp_path)
     assert contents_of(tmp_path) == {}

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources_app.errors import ValidationFailed
-from resources_app.fields import FIELDS, MAX_ENTRIES, MAX_LABELS, MAX_TEXT, Field, field_of, parse_ref, writable_names
+from resources_app.fields.declarations import (
+    FIELDS,
+    MAX_ENTRIES,
+    MAX_LABELS,
+    MAX_TEXT,
+    Field,
+    field_of,
+    parse_ref,
+    writable_names,
+)
 from resources_app.vocabulary import Kind
 
 PROTECTED = {"id", "type", "created_at", "updated_at", "archived_at", "version", "etag"}

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from resources_app import writing
 from resources_app.models import Change, Task
+from resources_app.writing import write_path
 from tests.factories import make_user, system
 from tests.resources_app.trees import contents_of, empty_the_database, run_export, run_import, write_file
 
@@ -73,7 +73,7 @@ def test_a_change_here_rewrites_its_own_lines_alone(tmp_path: Path) -> None:
     write_file(tmp_path / "in", "epics/EPIC-0001.md", EPIC)
     run_import(tmp_path / "in")
     address = "mcp://backlog/tasks/TASK-0001"
-    writing.write(system(), address, {"type": "merge", "value": {"status": "blocked", "blocked_reason": ["Legal"]}})
+    write_path.write(system(), address, {"type": "merge", "value": {"status": "blocked", "blocked_reason": ["Legal"]}})
     run_export(tmp_path / "out")
     before, after = BACKLOG_MCP.splitlines(), (tmp_path / "out/tasks/TASK-0001.md").read_text().splitlines()
     assert [line for line in before if line not in after] == ["status: done", "updated_at: '2026-07-18T07:14:38.127Z'"]
@@ -102,7 +102,7 @@ def test_the_export_of_an_import_says_the_same_in_an_empty_database(tmp_path: Pa
         tmp_path / "in", "tasks/TASK-0001.md", BACKLOG_MCP.replace("status: done", "status: done\nassignee: sam")
     )
     run_import(tmp_path / "in")
-    writing.write(system(), "mcp://backlog/tasks/TASK-0001/title", {"type": "set", "value": "Other: title"})
+    write_path.write(system(), "mcp://backlog/tasks/TASK-0001/title", {"type": "set", "value": "Other: title"})
     run_export(tmp_path / "first")
     empty_the_database()
     run_import(tmp_path / "first")
@@ -115,7 +115,7 @@ def test_keys_that_no_field_takes_have_one_order_on_every_database(tmp_path: Pat
     """Without a layout: jsonb keeps keys by length, SQLite as they came."""
     entry = {"url": "https://a.example", "zz": 1, "a": 2, "title": "T"}
     extra = {"references": [entry], "nested": [{"long key": 1, "b": {"yy": 1, "x": 2}}]}
-    writing.create_item(system(), "task", {"title": "Plain"}, extra=extra)
+    write_path.create_item(system(), "task", {"title": "Plain"}, extra=extra)
     run_export(tmp_path)
     text = (tmp_path / "tasks/TASK-0001.md").read_text()
     assert "  - a: 2\n    title: T\n    url: https://a.example\n    zz: 1\n" in text

@@ -11,8 +11,9 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from pytest_django import Settings
 
-from resources_app import contents, files, uris
+from resources_app.addresses import uris
 from resources_app.errors import BacklogError, InvalidUri, NotFound, ValidationFailed
+from resources_app.files import contents, disk
 from resources_app.models import Resource
 
 SECRET = "the secret outside"
@@ -40,8 +41,8 @@ def tree(tmp_path: Path, settings: Settings) -> Iterator[Path]:
     yield root
 
 
-def read(path: object) -> files.FileReading:
-    return files.read_file_uri(uris.parse(f"file://{path}"))
+def read(path: object) -> disk.FileReading:
+    return disk.read_file_uri(uris.parse(f"file://{path}"))
 
 
 def test_a_file_inside_a_root_is_read_with_its_facts(tree: Path) -> None:
@@ -56,7 +57,7 @@ def test_a_file_inside_a_root_is_read_with_its_facts(tree: Path) -> None:
     )
     assert (found.size, found.sha256) == (len(raw), hashlib.sha256(raw).hexdigest())
     assert read(tree / "sub/b.txt").path == "sub/b.txt"
-    assert files.read_file_uri(uris.parse(f"file://localhost{tree}/a.md")).raw == raw
+    assert disk.read_file_uri(uris.parse(f"file://localhost{tree}/a.md")).raw == raw
 
 
 VECTORS = [
@@ -121,7 +122,7 @@ def test_a_root_that_is_itself_reached_through_a_link_works_by_both_names(tree: 
 def test_opening_takes_plain_names_only_and_follows_no_link(tree: Path, parts: list[str]) -> None:
     (tree / "inside-link.md").symlink_to("a.md")
     with pytest.raises(NotFound):
-        files.open_inside(tree, parts)
+        disk.open_inside(tree, parts)
 
 
 def test_no_descriptor_is_left_open(tree: Path) -> None:
@@ -214,29 +215,29 @@ def test_files_over_the_cap_are_refused_and_say_why(tree: Path) -> None:
 
 def test_paths_find_their_mount_and_of_nested_ones_the_inner(tree: Path, settings: Settings) -> None:
     settings.RESOURCE_ROOTS = {"docs": tree, "docs/inner": tree / "sub", "artifacts/logs": tree}
-    assert [mount.prefix for mount in files.mounts()] == ["resources/docs", "resources/docs/inner", "artifacts/logs"]
-    found = files.mount_of("resources/docs/inner/b.txt")
+    assert [mount.prefix for mount in disk.mounts()] == ["resources/docs", "resources/docs/inner", "artifacts/logs"]
+    found = disk.mount_of("resources/docs/inner/b.txt")
     assert found and (found[0].name, found[1]) == ("docs/inner", ("b.txt",))
-    found = files.mount_of("resources/docs/x/y")
+    found = disk.mount_of("resources/docs/x/y")
     assert found and (found[0].name, found[1]) == ("docs", ("x", "y"))
-    assert files.mount_of("resources/docs-evil/x") is None and files.mount_of("artifacts/x") is None
-    located = files.locate(str(tree / "sub" / "b.txt"))
+    assert disk.mount_of("resources/docs-evil/x") is None and disk.mount_of("artifacts/x") is None
+    located = disk.locate(str(tree / "sub" / "b.txt"))
     assert located and located[0].name == "docs/inner"
 
 
 def test_two_folders_at_one_place_are_refused(tree: Path, settings: Settings) -> None:
     settings.RESOURCE_ROOTS = {"docs": tree, "resources/docs": tree / "sub"}
     with pytest.raises(ImproperlyConfigured):
-        files.mounts()
+        disk.mounts()
 
 
 def test_a_mirrored_binary_is_read_from_its_root_while_that_is_configured(tree: Path, settings: Settings) -> None:
     (tree / "x.png").write_bytes(b"\x89PNG")
     mirrored = Resource(path="resources/docs/x.png", root="docs")
-    assert files.read_mirrored(mirrored) == b"\x89PNG"
+    assert disk.read_mirrored(mirrored) == b"\x89PNG"
     settings.RESOURCE_ROOTS = {"other": tree}
     with pytest.raises(NotFound):
-        files.read_mirrored(mirrored)
+        disk.read_mirrored(mirrored)
 
 
 def test_without_roots_nothing_is_found(tree: Path, settings: Settings) -> None:

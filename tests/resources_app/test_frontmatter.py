@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources_app.frontmatter import MAX_BYTES, parse, rejoin, render
+from resources_app.files.frontmatter import MAX_BYTES, parse, rejoin, render
 
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=40)
 floats = st.floats(allow_nan=False, allow_infinity=False)

@@ -10,11 +10,11 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources_app.batches import MAX_OPERATIONS, write_batch
-from resources_app.documents import document_of
 from resources_app.errors import NotFound
-from resources_app.history import MAX_DELTAS, apply_delta, document_at, make_delta
+from resources_app.history.documents import document_of
+from resources_app.history.revisions import MAX_DELTAS, apply_delta, document_at, make_delta
 from resources_app.models import Revision, Task
+from resources_app.writing.batches import MAX_OPERATIONS, write_batch
 from tests.factories import as_actor, make_task, task_uri
 from tests.resources_app.acting import again, is_replayed, write
 

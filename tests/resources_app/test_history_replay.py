@@ -9,15 +9,16 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from resources_app import history, writing
-from resources_app.access import Actor
-from resources_app.batches import write_batch
-from resources_app.documents import document_of
+from resources_app.addresses.targets import target_of
+from resources_app.addresses.uris import parse
 from resources_app.errors import BacklogError, Conflict, OperationFailed, PermissionDenied
+from resources_app.history import revisions as history
+from resources_app.history.documents import document_of
+from resources_app.identity.roles import Actor
 from resources_app.models import Revision, Task
-from resources_app.targets import target_of
-from resources_app.uris import parse
-from resources_app.write_session import current_etag
+from resources_app.writing import write_path
+from resources_app.writing.batches import write_batch
+from resources_app.writing.session import current_etag
 from tests.factories import make_task, system, task_uri
 
 CONTENT = st.text(alphabet="ab \n\r👍\u0301$\\", max_size=8)
@@ -56,7 +57,7 @@ class HistoryMachine(RuleBasedStateMachine):
         self.savepoint.__exit__(None, None, None)
 
     def write(self, model: ModelTask, *rest: object, etag: str | None = None, **operation: Any) -> dict[str, Any]:
-        return writing.write(self.actor, task_uri(model.task, *rest), operation, etag)
+        return write_path.write(self.actor, task_uri(model.task, *rest), operation, etag)
 
     def live(self, which: int) -> ModelTask | None:
         """The model, or None after checking that an archived thing refuses."""
@@ -141,7 +142,7 @@ class HistoryMachine(RuleBasedStateMachine):
     @rule(which=st.integers(0, 1))
     def archive_or_bring_back(self, which: int) -> None:
         model = self.models[which]
-        act = writing.unarchive if model.now["archived_at"] else writing.archive
+        act = write_path.unarchive if model.now["archived_at"] else write_path.archive
         row = act(self.actor, task_uri(model.task))
         model.become(archived_at=row.archived_at.isoformat() if row.archived_at else None)
 

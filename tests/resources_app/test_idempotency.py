@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import AnonymousUser, User
 
-from resources_app.access import Actor
-from resources_app.batches import MAX_KEY, once, write_batch
 from resources_app.errors import BacklogError, OperationFailed, PermissionDenied, ValidationFailed
+from resources_app.identity.roles import Actor
 from resources_app.models import IdempotencyKey, Task
+from resources_app.writing.batches import MAX_KEY, once, write_batch
 from tests.factories import as_actor, make_task, task_uri
 from tests.resources_app.acting import again, everything
 

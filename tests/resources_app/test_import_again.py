@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from resources_app import history, storing, writing
+from resources_app.history import revisions
 from resources_app.models import Change, Comment, Epic, Resource, Task
+from resources_app.writing import stored_files, write_path
 from tests.factories import as_actor, make_user, system
 from tests.resources_app.trees import importer, reasons, run_export, run_import, write_file
 
@@ -20,7 +21,7 @@ def write_task(folder: Path, *lines: str, text: str = "Text", path: str = "tasks
 
 
 def set_field(name: str, value: object) -> None:
-    writing.write(system(), f"{TASK}/{name}", {"type": "set", "value": value})
+    write_path.write(system(), f"{TASK}/{name}", {"type": "set", "value": value})
 
 
 def task() -> Task:
@@ -38,7 +39,7 @@ def test_a_changed_file_changes_only_what_it_changed(tmp_path: Path) -> None:
     last = Change.objects.filter(kind="task").latest("pk")
     assert set(last.fields) == {"title", "extra"}
     assert last.operation == {"type": "merge", "value": {"title": "After"}}
-    assert history.document_at("task", 1, 1)["title"] == "Before"
+    assert revisions.document_at("task", 1, 1)["title"] == "Before"
 
 
 def test_what_was_changed_here_stays_when_the_file_did_not_change(tmp_path: Path) -> None:
@@ -65,7 +66,7 @@ def test_a_change_of_the_file_leaves_other_fields_changed_here_alone(tmp_path: P
 
 
 def test_an_edited_export_is_taken_over_and_an_outdated_one_is_not(tmp_path: Path) -> None:
-    writing.create_item(system(), "task", {"title": "Here"})
+    write_path.create_item(system(), "task", {"title": "Here"})
     run_export(tmp_path)
     file = tmp_path / "tasks/TASK-0001.md"
     file.write_text(file.read_text().replace("title: Here", "title: By hand"))
@@ -74,7 +75,7 @@ def test_an_edited_export_is_taken_over_and_an_outdated_one_is_not(tmp_path: Pat
 
 
 def test_an_export_from_before_a_change_here_is_not_taken_over(tmp_path: Path) -> None:
-    writing.create_item(system(), "task", {"title": "Here"})
+    write_path.create_item(system(), "task", {"title": "Here"})
     run_export(tmp_path)
     set_field("title", "Later")
     report = run_import(tmp_path)
@@ -110,7 +111,7 @@ def test_somebody_assigned_here_is_not_replaced_by_a_person_who_came_later(tmp_p
 
 def test_an_assignee_without_an_active_account_stays_assigned(tmp_path: Path) -> None:
     zoe = make_user("zoe", "contributor")
-    writing.create_item(system(), "task", {"title": "T", "assignee": "zoe"})
+    write_path.create_item(system(), "task", {"title": "T", "assignee": "zoe"})
     run_export(tmp_path)
     zoe.is_active = False
     zoe.save()
@@ -135,8 +136,8 @@ def test_what_was_archived_or_revived_here_stays_so(tmp_path: Path) -> None:
     write_task(tmp_path, "title: T")
     write_file(tmp_path, "archive/TASK-0002.md", "---\ntitle: Old\n---\n")
     run_import(tmp_path)
-    writing.archive(system(), TASK)
-    writing.unarchive(system(), "mcp://backlog/tasks/TASK-0002")
+    write_path.archive(system(), TASK)
+    write_path.unarchive(system(), "mcp://backlog/tasks/TASK-0002")
     run_import(tmp_path)
     assert task().archived_at
     assert Task.objects.get(pk=2).archived_at is None
@@ -152,8 +153,8 @@ def test_tasks_come_into_an_epic_that_is_archived_with_them(tmp_path: Path) -> N
 
 def test_comments_are_added_once_and_corrected(tmp_path: Path) -> None:
     zoe = make_user("zoe", "contributor")
-    item = writing.create_item(system(), "task", {"title": "T"})
-    writing.add_comment(as_actor(zoe, agent="claude-code"), TASK, "First")
+    item = write_path.create_item(system(), "task", {"title": "T"})
+    write_path.add_comment(as_actor(zoe, agent="claude-code"), TASK, "First")
     run_export(tmp_path)
     file = tmp_path / f"comments/{item.ref}.jsonl"
     line = file.read_text()
@@ -193,8 +194,8 @@ def test_a_resource_changed_or_removed_here_stays_when_its_file_did_not_change(t
     write_file(tmp_path, "resources/a.md", "# One\n")
     write_file(tmp_path, "resources/b.md", "# Gone\n")
     run_import(tmp_path)
-    writing.write(system(), "mcp://backlog/resources/a.md", {"type": "append", "content": "More\n"})
-    storing.remove(system(), "resources/b.md")
+    write_path.write(system(), "mcp://backlog/resources/a.md", {"type": "append", "content": "More\n"})
+    stored_files.remove(system(), "resources/b.md")
     assert run_import(tmp_path).counts["resources unchanged"] == 2
     assert Resource.objects.get(path="resources/a.md").content == "# One\nMore\n"
     assert Resource.objects.get(path="resources/b.md").archived_at

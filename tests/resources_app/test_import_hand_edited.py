@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from resources_app.errors import ValidationFailed
-from resources_app.item_files import ItemFile, read_item_file
+from resources_app.interchange.item_files import ItemFile, read_item_file
 
 
 def read(text: str, path: str = "tasks/TASK-0001.md", beside: dict[str, Any] | None = None) -> ItemFile:

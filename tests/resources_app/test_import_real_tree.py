@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from resources_app import writing
-from resources_app.importing import import_tree
+from resources_app.interchange.importing import import_tree
 from resources_app.models import Comment, Epic, Resource, Task
+from resources_app.writing import write_path
 from search_app.search import search_unified
 from tests.factories import make_user, system
 from tests.resources_app.trees import contents_of, importer, reasons, run_export, run_import, write_file
@@ -162,13 +162,13 @@ def test_nothing_is_read_through_a_linked_folder(name: str, tree: Path, tmp_path
 
 
 def test_the_comments_of_one_item_are_indexed_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from search_app import indexing
+    from search_app.index import write
 
     lines = [{"created_at": "2026-01-01T00:00:00Z", "body": f"Word{n}", "agent": f"a{n}"} for n in range(30)]
     write_file(tree, "comments/TASK-0001.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines))
     built: list[str] = []
-    build = indexing.build
-    monkeypatch.setattr(indexing, "build", lambda thing, *rest: built.append(thing.ref) or build(thing, *rest))
+    build = write.build
+    monkeypatch.setattr(write, "build", lambda thing, *rest: built.append(thing.ref) or build(thing, *rest))
     assert run_import(tree).counts["comments created"] == 30
     assert built.count("TASK-0001") == 2
     reader = make_user("bob", "viewer")
@@ -186,6 +186,6 @@ def test_tasks_that_all_depend_on_each_other_go_in_with_the_circles_opened(tmp_p
 
 def test_a_label_that_was_taken_away_here_does_not_come_back(tree: Path) -> None:
     import_tree(importer(), tree, folders="labels")
-    writing.write(system(), "mcp://backlog/tasks/TASK-0001/labels", {"type": "set", "value": []})
+    write_path.write(system(), "mcp://backlog/tasks/TASK-0001/labels", {"type": "set", "value": []})
     import_tree(importer(), tree, folders="labels")
     assert Task.objects.get(pk=1).labels == []

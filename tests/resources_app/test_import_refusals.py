@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from resources_app import backlog_tree
+from resources_app.interchange import tree as backlog_tree
 from resources_app.models import Resource, Task
 from tests.resources_app.trees import reasons, run_export, run_import, write_file
 

@@ -8,10 +8,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
-from resources_app.markdown_files import kept_keys
 from resources_app.models import Change, Epic, Resource, Task
+from resources_app.reading.markdown import kept_keys
 from resources_app.vocabulary import Priority, Status
-from resources_app.writing import create_item
+from resources_app.writing.write_path import create_item
 from tests.factories import make_task, make_user, system
 from tests.resources_app.trees import MCP_TREE, contents_of, importer, reasons, run_export, run_import, write_file
 
@@ -96,9 +96,9 @@ def test_what_no_field_can_take_is_given_back_until_the_field_gets_a_value(tmp_p
 
 
 def call_write(uri: str, operation: dict[str, object]) -> None:
-    from resources_app import writing
+    from resources_app.writing import write_path
 
-    writing.write(system(), uri, operation)
+    write_path.write(system(), uri, operation)
 
 
 def test_a_note_without_frontmatter_gets_its_id_from_its_name_and_its_title_from_its_heading() -> None:

@@ -12,9 +12,10 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from resources_app import jobs, tasks
+from resources_app import tasks
 from resources_app.errors import InvalidOperation, NotFound
-from resources_app.jobs import RunningJob, claim, claim_next, enqueue
+from resources_app.jobs import queue
+from resources_app.jobs.queue import RunningJob, claim, claim_next, enqueue
 from resources_app.models import ApiToken, IdempotencyKey, Job
 from tests.factories import make_task
 
@@ -31,7 +32,7 @@ def work(monkeypatch: pytest.MonkeyPatch, db: None) -> Iterator[list[Any]]:
         if "error" in running.payload:
             raise RuntimeError(running.payload["error"])
 
-    monkeypatch.setitem(jobs._functions, "note", note)
+    monkeypatch.setitem(queue._functions, "note", note)
     return done  # type: ignore[return-value]
 
 
@@ -81,43 +82,43 @@ def test_asking_again_while_it_runs_gives_a_second_run_afterwards(work: list[Any
     assert second != first
     assert claim(second.pk) is None
     assert claim_next() is None
-    jobs.run(running)
-    assert jobs.sweep() == 1
+    queue.run(running)
+    assert queue.sweep() == 1
     assert work == [{"n": 1}, {"n": 2}]
 
 
 def test_a_job_for_later_waits_until_it_is_due(work: list[Any]) -> None:
     job = enqueue("note", {}, run_at=timezone.now() + timedelta(hours=1))
-    assert jobs.sweep() == 0
-    assert jobs.lag() == 0
+    assert queue.sweep() == 0
+    assert queue.lag() == 0
     make_due(job)
-    assert jobs.lag() == pytest.approx(LONG_AGO.total_seconds(), abs=60)
-    assert jobs.sweep() == 1
+    assert queue.lag() == pytest.approx(LONG_AGO.total_seconds(), abs=60)
+    assert queue.sweep() == 1
 
 
 def test_the_oldest_due_job_comes_first(work: list[Any]) -> None:
     for number in (1, 2, 3):
         enqueue("note", {"n": number})
     make_due(Job.objects.get(payload={"n": 3}))
-    jobs.sweep()
+    queue.sweep()
     assert work == [{"n": 3}, {"n": 1}, {"n": 2}]
 
 
 def test_a_failing_job_is_tried_again_ever_later_and_then_given_up(work: list[Any]) -> None:
     job = enqueue("note", {"error": "no luck"})
     delays = []
-    for _ in range(jobs.MAX_ATTEMPTS - 1):
+    for _ in range(queue.MAX_ATTEMPTS - 1):
         before = timezone.now()
-        jobs.run(claimed(job))
+        queue.run(claimed(job))
         job.refresh_from_db()
         assert (job.state, job.last_error, job.lease_until) == ("pending", "RuntimeError: no luck", None)
         assert claim(job.pk) is None
-        delays.append(round((job.run_at - before).total_seconds() / jobs.FIRST_DELAY.total_seconds()))
+        delays.append(round((job.run_at - before).total_seconds() / queue.FIRST_DELAY.total_seconds()))
         make_due(job)
     assert delays == [1, 2, 4, 8]
-    jobs.run(claimed(job))
+    queue.run(claimed(job))
     job.refresh_from_db()
-    assert (job.state, job.attempts, len(work)) == ("failed", jobs.MAX_ATTEMPTS, jobs.MAX_ATTEMPTS)
+    assert (job.state, job.attempts, len(work)) == ("failed", queue.MAX_ATTEMPTS, queue.MAX_ATTEMPTS)
     assert claim(job.pk) is None
 
 
@@ -125,7 +126,7 @@ def test_a_failing_job_gives_way_to_the_same_work_that_waits(work: list[Any]) ->
     first = enqueue("note", {"error": "no luck"}, key="k")
     running = claimed(first)
     second = enqueue("note", {}, key="k")
-    jobs.run(running)
+    queue.run(running)
     first.refresh_from_db()
     assert first.state == "failed"
     assert first.last_error.startswith("RuntimeError: no luck (the same work")
@@ -142,14 +143,14 @@ def test_an_unknown_kind_fails_with_its_name(db: None) -> None:
 def test_a_failed_job_can_be_retried_as_a_new_one(work: list[Any], alice: User) -> None:
     job = enqueue("note", {"n": 1}, key="k", requested_by=alice)
     with pytest.raises(InvalidOperation):
-        jobs.retry(job.pk)
+        queue.retry(job.pk)
     Job.objects.filter(pk=job.pk).update(state="failed", attempts=5, last_error="no luck")
-    again = jobs.retry(job.pk)
+    again = queue.retry(job.pk)
     assert (again.payload, again.key, again.requested_by, again.attempts) == ({"n": 1}, "k", alice, 0)
-    assert jobs.retry(job.pk) == again
+    assert queue.retry(job.pk) == again
     assert Job.objects.get(pk=job.pk).last_error == "no luck"
     with pytest.raises(NotFound):
-        jobs.retry(10**9)
+        queue.retry(10**9)
 
 
 def test_a_lease_protects_a_running_job_until_it_expires(work: list[Any]) -> None:
@@ -184,18 +185,18 @@ def test_who_lost_the_lease_can_write_nothing(work: list[Any], alice: User, take
     zombie = claimed(job)
     expire_lease(job)
     if taken_over == "given up":
-        Job.objects.filter(pk=job.pk).update(attempts=jobs.MAX_ATTEMPTS)
-        jobs.sweep()
+        Job.objects.filter(pk=job.pk).update(attempts=queue.MAX_ATTEMPTS)
+        queue.sweep()
     else:
         successor = claimed(job)
         if taken_over == "done by another":
-            jobs.run(successor)
+            queue.run(successor)
     before = Job.objects.filter(pk=job.pk).values().get()
     for write in writes(zombie):
-        with pytest.raises(jobs.LostLease), transaction.atomic():
+        with pytest.raises(queue.LostLease), transaction.atomic():
             write()
-    jobs.run(zombie)
-    with pytest.raises(jobs.LostLease), zombie.finish():
+    queue.run(zombie)
+    with pytest.raises(queue.LostLease), zombie.finish():
         ApiToken.objects.create(user=alice, name="effect", scope="read", digest="x")
     assert not ApiToken.objects.exists()
     assert Job.objects.filter(pk=job.pk).values().get() == before
@@ -215,11 +216,11 @@ def test_effect_and_done_commit_together_or_not_at_all(work: list[Any], alice: U
 
 def test_a_job_that_kills_every_worker_is_given_up(work: list[Any]) -> None:
     job = enqueue("note", {}, key="k")
-    for _ in range(jobs.MAX_ATTEMPTS):
+    for _ in range(queue.MAX_ATTEMPTS):
         claimed(job)
         expire_lease(job)
     waiting = enqueue("note", {"n": 2}, key="k")
-    assert jobs.sweep() == 1
+    assert queue.sweep() == 1
     job.refresh_from_db()
     assert (job.state, work) == ("failed", [{"n": 2}])
     assert "worker died" in job.last_error
@@ -239,14 +240,14 @@ def test_a_job_that_kills_every_worker_is_given_up(work: list[Any]) -> None:
     ],
 )
 def test_an_error_is_kept_without_secrets_and_storable(work: list[Any], text: str, kept: str) -> None:
-    jobs.run(claimed(enqueue("note", {"error": "x"}) if "\x00" in text else enqueue("note", {"error": text})))
-    described = jobs.describe(RuntimeError(text))
+    queue.run(claimed(enqueue("note", {"error": "x"}) if "\x00" in text else enqueue("note", {"error": text})))
+    described = queue.describe(RuntimeError(text))
     assert kept in described
     assert "hunter2" not in described + Job.objects.get().last_error
 
 
 def test_a_long_error_is_cut(db: None) -> None:
-    assert len(jobs.describe(RuntimeError("x" * 10_000))) == jobs.MAX_ERROR
+    assert len(queue.describe(RuntimeError("x" * 10_000))) == queue.MAX_ERROR
 
 
 @pytest.mark.django_db(transaction=True, serialized_rollback=True)
@@ -263,13 +264,13 @@ def test_a_worker_is_woken_only_after_the_commit(work: list[Any]) -> None:
 def test_two_schedulers_give_one_run(work: list[Any]) -> None:
     tasks.enqueue_scheduled("note")
     tasks.enqueue_scheduled("note")
-    jobs.sweep()
+    queue.sweep()
     tasks.enqueue_scheduled("note")
-    jobs.sweep()
+    queue.sweep()
     assert len(work) == 1
     Job.objects.update(created_at=timezone.now() - timedelta(minutes=5))
     tasks.enqueue_scheduled("note")
-    jobs.sweep()
+    queue.sweep()
     assert len(work) == 2
 
 
@@ -302,10 +303,10 @@ def old_and_new_rows(user: User) -> None:
 
 
 def test_prune_forgets_old_answers_and_done_jobs_in_chunks(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resources_app.pruning.CHUNK", 2)
+    monkeypatch.setattr("resources_app.jobs.cleanup.CHUNK", 2)
     old_and_new_rows(alice)
     enqueue("prune", {}, key="prune")
-    jobs.sweep()
+    queue.sweep()
     assert list(IdempotencyKey.objects.values_list("key", flat=True)) == ["3"]
     kept = Job.objects.exclude(kind="prune").order_by("key").values_list("key", flat=True)
     assert list(kept) == ["done29", "failed31", "running31"]
@@ -323,7 +324,7 @@ def _kept_models() -> list[Any]:
     return [model for model in apps.get_models() if model._meta.app_label != "search_app"]
 
 
-@pytest.mark.parametrize("kind", sorted(jobs.registered()))
+@pytest.mark.parametrize("kind", sorted(queue.registered()))
 def test_every_job_run_twice_leaves_the_same_database(alice: User, kind: str) -> None:
     make_task()
     old_and_new_rows(alice)
@@ -331,7 +332,7 @@ def test_every_job_run_twice_leaves_the_same_database(alice: User, kind: str) ->
     after = []
     for _ in range(2):
         runs.append(enqueue(kind, {}, key=kind))
-        jobs.run(claimed(runs[-1]))
+        queue.run(claimed(runs[-1]))
         assert Job.objects.get(pk=runs[-1].pk).state == "done"
         after.append(everything_but(runs))
     assert after[0] == after[1]

@@ -12,8 +12,8 @@ import redis
 from django.contrib.auth.models import User
 from django.db import connection, connections, transaction
 
-from backlog_site.embedded import free_port, throwaway_valkey
-from resources_app import jobs
+from backlog_site.devserver.embedded import free_port, throwaway_valkey
+from resources_app.jobs import queue
 from tests.other_processes import result, run, shared_environment, start
 
 pytestmark = pytest.mark.django_db(transaction=True, serialized_rollback=True)
@@ -129,20 +129,20 @@ def test_a_frozen_broker_holds_up_nobody_and_nothing_is_lost(tmp_path: Path) -> 
     connection.vendor != "postgresql", reason="SQLite has one writer at a time: nobody can claim meanwhile"
 )
 def test_a_job_that_was_joined_starts_only_when_what_joined_it_can_be_seen() -> None:
-    job = jobs.enqueue("mark", {}, key="k")
-    claims: list[jobs.RunningJob | None] = []
+    job = queue.enqueue("mark", {}, key="k")
+    claims: list[queue.RunningJob | None] = []
 
     def claim_elsewhere() -> None:
         try:
-            claims.append(jobs.claim(job.pk))
+            claims.append(queue.claim(job.pk))
         finally:
             connections.close_all()
 
     with transaction.atomic():
-        assert jobs.enqueue("mark", {}, key="k") == job
+        assert queue.enqueue("mark", {}, key="k") == job
         User.objects.create(username="cause")
         thread = threading.Thread(target=claim_elsewhere)
         thread.start()
         thread.join()
     assert claims == [None]
-    assert jobs.claim(job.pk)
+    assert queue.claim(job.pk)

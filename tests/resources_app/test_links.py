@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from resources_app import storing, writing
-from resources_app.links import find_file_links, machine_specific_paths, replace_file_links
+from resources_app.files.links import find_file_links, machine_specific_paths, replace_file_links
+from resources_app.interchange.scan import scan
 from resources_app.models import Change, Comment, Epic, Resource, Task
-from resources_app.scanning import scan
+from resources_app.writing import stored_files, write_path
 from tests.factories import as_actor, make_epic, make_task, task_uri
 
 
@@ -95,8 +95,8 @@ def test_links_inside_a_root_become_portable_everywhere_and_the_others_are_named
         description=text, references=[{"url": link, "title": "A"}, {"url": foreign}], evidence=[f"in {link}"]
     )
     epic = make_epic(description=link)
-    comment = writing.add_comment(as_actor(alice), task_uri(task), f"read {link}")
-    storing.create_resource(as_actor(alice), "resources/notes.md", text)
+    comment = write_path.add_comment(as_actor(alice), task_uri(task), f"read {link}")
+    stored_files.create_resource(as_actor(alice), "resources/notes.md", text)
     before = Change.objects.count()
 
     dry = convert()
@@ -145,7 +145,7 @@ def test_what_would_not_resolve_is_left_with_a_reason(root: Path, tail: str) -> 
 
 def test_archived_and_mirrored_things_are_left_alone(root: Path, carol: User) -> None:
     task = make_task(description=f"file://{root}/a.md")
-    writing.archive(as_actor(carol), task_uri(task))
+    write_path.archive(as_actor(carol), task_uri(task))
     (root / "b.md").write_text(f"file://{root}/a.md")
     scan()
     assert "0 links converted in 0 places, 0 left" in convert("--apply")

@@ -4,9 +4,10 @@ import datetime
 
 import pytest
 
-from resources_app import history, writing
-from resources_app.item_files import read_item_file
-from resources_app.markdown_files import item_frontmatter, item_markdown, write_time
+from resources_app.history import revisions
+from resources_app.interchange.item_files import read_item_file
+from resources_app.reading.markdown import item_frontmatter, item_markdown, write_time
+from resources_app.writing import write_path
 from tests.factories import make_epic, make_task, make_user, system, task_uri
 
 pytestmark = pytest.mark.django_db
@@ -40,7 +41,7 @@ def test_our_fields_come_in_a_fixed_order_and_empty_ones_are_left_out() -> None:
 
 def test_keys_of_an_imported_file_come_last_and_sorted() -> None:
     extra = {"zeta": 1, "alpha": {"b": [{"d": 1, "c": 2}], "a": None}, "_backlog": {"digests": {"title": "x"}}}
-    task = writing.create_item(system(), "task", {"title": "T"}, extra=extra)
+    task = write_path.create_item(system(), "task", {"title": "T"}, extra=extra)
     facts = item_frontmatter(task)
     assert list(facts)[-2:] == ["alpha", "zeta"]
     assert list(facts["alpha"]) == ["a", "b"]
@@ -50,9 +51,9 @@ def test_keys_of_an_imported_file_come_last_and_sorted() -> None:
 
 def test_an_earlier_version_is_shown_as_it_was() -> None:
     task = make_task(title="Before", description="Old")
-    writing.write(system(), task_uri(task), {"type": "merge", "value": {"title": "After", "description": "New"}})
+    write_path.write(system(), task_uri(task), {"type": "merge", "value": {"title": "After", "description": "New"}})
     task.refresh_from_db()
-    then = history.document_at("task", task.pk, 1)
+    then = revisions.document_at("task", task.pk, 1)
     assert item_frontmatter(task, then)["title"] == "Before"
     assert item_markdown(task, then).endswith("---\nOld\n")
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources_app.merging import MIDDLE, MINE, THEIRS, merge_texts
+from resources_app.editing.merge import MIDDLE, MINE, THEIRS, merge_texts
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "d", ""]), max_size=12).map("\n".join)
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from resources_app.editing.operations import ALLOWED, ARGUMENTS, PREVIEW_LENGTH, Shape, apply_operation, deep_merge
 from resources_app.errors import BacklogError, InvalidOperation, OperationFailed, ValidationFailed
-from resources_app.operations import ALLOWED, ARGUMENTS, PREVIEW_LENGTH, Shape, apply_operation, deep_merge
 
 # What a pattern language would mistake for syntax, and what careless text code mangles.
 ALPHABET = "ab$^.*+?()[]{}|\\1&\r\n\t é\u0301👍🏽\u200d\u2028\ufeff"

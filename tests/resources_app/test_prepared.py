@@ -9,10 +9,10 @@ from django.db import connection
 from django.db.models import CharField
 from django.test.utils import CaptureQueriesContext
 
-from resources_app import prepared as module
+from resources_app.database import prepared as module
+from resources_app.database.prepared import Given, Memory, Prepared, prepared, run_for
 from resources_app.models import Task
-from resources_app.prepared import Given, Memory, Prepared, prepared, run_for
-from resources_app.reading import read
+from resources_app.reading.by_address import read
 from tests.factories import as_actor, make_task
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resources_app.public_addresses import is_public
+from resources_app.safety.public_addresses import is_public
 
 
 @pytest.mark.parametrize("address", ["93.184.216.34", "8.8.8.8", "2606:2800:220:1::1", "2a00:1450:4001:82a::200e"])

@@ -8,10 +8,10 @@ from django.utils import timezone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources_app import writing
 from resources_app.errors import ValidationFailed
 from resources_app.models import Epic, Task
-from resources_app.queries import count_groups, fetch_page, parse_query, query_of, select
+from resources_app.querying.queries import count_groups, fetch_page, parse_query, query_of, select
+from resources_app.writing import write_path
 from tests.factories import make_epic, make_task, make_user, system, task_uri
 
 
@@ -68,7 +68,7 @@ def test_ready_means_open_and_nothing_unfinished_before_it(bob: User) -> None:
     make_task(title="waits", depends_on=[first.ref])
     make_task(title="busy", status="in_progress")
     assert found(bob, ("ready", "true")) == ["first"]
-    writing.write(system(), task_uri(first, "status"), {"type": "set", "value": "done"})
+    write_path.write(system(), task_uri(first, "status"), {"type": "set", "value": "done"})
     assert found(bob, ("ready", "true")) == ["waits"]
 
 
@@ -79,7 +79,7 @@ def test_not_ready_is_everything_else(bob: User) -> None:
     make_task(title="over", status="done")
     assert found(bob, ("ready", "false")) == ["busy", "over", "waits"]
     assert found(bob, ("ready", "false"), ("status", "open")) == ["waits"]
-    writing.write(system(), task_uri(first, "status"), {"type": "set", "value": "done"})
+    write_path.write(system(), task_uri(first, "status"), {"type": "set", "value": "done"})
     assert found(bob, ("ready", "false")) == ["busy", "first", "over"]
 
 

@@ -9,7 +9,7 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from resources_app.models import Task
-from resources_app.queries import _after, _order, fetch_page, parse_query, select
+from resources_app.querying.queries import _after, _order, fetch_page, parse_query, select
 from tests.factories import make_user
 from tests.volume import fill_tasks
 
@@ -38,7 +38,7 @@ def page_plan(user: User, query_string: str) -> str:
 
 
 def plan_for_any_value(user: User, query_string: str) -> str:
-    """What PostgreSQL keeps for a statement that resources_app.prepared runs often."""
+    """What PostgreSQL keeps for a statement that resources_app.database.prepared runs often."""
     sql, params = page_of(user, query_string).query.sql_with_params()
     with connection.cursor() as cursor:
         cursor.execute("EXPLAIN (GENERIC_PLAN) " + sql % tuple(f"${place}" for place in range(1, len(params) + 1)))

@@ -12,12 +12,13 @@ from django.db import transaction
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from resources_app import demo, storing, writing
-from resources_app.documents import document_of
-from resources_app.fields import clean_line
-from resources_app.markdown_files import BOOKKEEPING, kept_keys, read_body, write_body
+from resources_app.demo import fill
+from resources_app.fields.declarations import clean_line
+from resources_app.history.documents import document_of
 from resources_app.models import Comment, Epic, Resource, Task
+from resources_app.reading.markdown import BOOKKEEPING, kept_keys, read_body, write_body
 from resources_app.vocabulary import Priority, Status
+from resources_app.writing import stored_files, write_path
 from tests.factories import as_actor, make_user, system
 from tests.resources_app.trees import contents_of, empty_the_database, run_export, run_import
 
@@ -67,14 +68,14 @@ def make_items(kind: str, items: list[Any], **shared: Any) -> list[str]:
     refs: list[str] = []
     for fields, extra, created, updated, comments, archived in items:
         values = fields | shared | ({"depends_on": refs[-2:]} if kind == "task" else {})
-        item = writing.create_item(system(), kind, values, extra=extra, created_at=created, updated_at=updated)
+        item = write_path.create_item(system(), kind, values, extra=extra, created_at=created, updated_at=updated)
         refs.append(item.ref)
         uri = f"mcp://backlog/{kind}s/{item.ref}"
         for author, agent, body, moment in comments:
             actor = as_actor(make_user(author, "admin"), agent=agent)
-            writing.add_comment(actor, uri, body, created_at=moment)
+            write_path.add_comment(actor, uri, body, created_at=moment)
         if archived:
-            writing.archive(system(), uri)
+            write_path.archive(system(), uri)
     return refs
 
 
@@ -117,7 +118,7 @@ def test_any_backlog_survives_export_and_import(epics: list[Any], tasks: list[An
         make_items("epic", epics[1:])
         make_items("task", tasks, epic_id=epic)
         if epics[0][-1]:
-            writing.archive(system(), f"mcp://backlog/epics/{epic}")
+            write_path.archive(system(), f"mcp://backlog/epics/{epic}")
         assert_survives()
         transaction.set_rollback(True)
 
@@ -133,15 +134,15 @@ def test_a_description_is_read_back_as_it_was_written(description: str) -> None:
 
 @pytest.mark.django_db
 def test_the_demo_survives_export_and_import() -> None:
-    demo.seed("irrelevant here")
+    fill.seed("irrelevant here")
     assert_survives()
 
 
 @pytest.mark.django_db
 def test_people_and_groups_that_are_there_are_found_again() -> None:
     zoe = make_user("zoe", "contributor", "security")
-    task = writing.create_item(as_actor(zoe), "task", {"title": "Ours", "assignee": "zoe", "groups": ["security"]})
-    writing.add_comment(as_actor(zoe), f"mcp://backlog/tasks/{task.ref}", "Mine")
+    task = write_path.create_item(as_actor(zoe), "task", {"title": "Ours", "assignee": "zoe", "groups": ["security"]})
+    write_path.add_comment(as_actor(zoe), f"mcp://backlog/tasks/{task.ref}", "Mine")
     with tempfile.TemporaryDirectory() as folder:
         run_export(Path(folder))
         empty_the_database()
@@ -158,7 +159,7 @@ def test_people_and_groups_that_are_there_are_found_again() -> None:
 @pytest.mark.django_db
 def test_a_restriction_to_a_group_that_is_gone_still_hides_the_task() -> None:
     zoe = make_user("zoe", "contributor", "security")
-    writing.create_item(as_actor(zoe), "task", {"title": "Ours", "groups": ["security"]})
+    write_path.create_item(as_actor(zoe), "task", {"title": "Ours", "groups": ["security"]})
     with tempfile.TemporaryDirectory() as folder:
         run_export(Path(folder))
         empty_the_database()
@@ -170,7 +171,7 @@ def test_a_restriction_to_a_group_that_is_gone_still_hides_the_task() -> None:
 @pytest.mark.django_db
 def test_lists_longer_than_frontmatter_may_be_survive() -> None:
     evidence = [f"{number}: " + "log line " * 900 for number in range(12)]
-    writing.create_item(system(), "task", {"title": "Long", "description": "Text", "evidence": evidence})
+    write_path.create_item(system(), "task", {"title": "Long", "description": "Text", "evidence": evidence})
     assert_survives()
     assert Task.objects.get().evidence == evidence
 
@@ -179,15 +180,15 @@ def test_lists_longer_than_frontmatter_may_be_survive() -> None:
 def test_files_survive_with_what_their_bytes_do_not_say() -> None:
     make_user("zoe", "contributor", "security")
     binary = bytes(range(256))
-    storing.create_resource(system(), "resources/docs/plain.md", "# Heading\r\n\ufeffText", title="")
-    storing.create_resource(
+    stored_files.create_resource(system(), "resources/docs/plain.md", "# Heading\r\n\ufeffText", title="")
+    stored_files.create_resource(
         system(), "resources/docs/told.md", "# Heading\n", title="Another", description="Why", tags=["a"]
     )
-    storing.create_resource(system(), "artifacts/logo.bin", binary, mime_type="image/tiff", groups=["security"])
-    storing.create_resource(system(), "artifacts/empty.txt", "")
-    storing.create_resource(system(), "resources/gone.md", "Old")
-    storing.remove(system(), "resources/gone.md")
-    writing.write(system(), "mcp://backlog/resources/docs/plain.md", {"type": "set", "field": "title", "value": ""})
+    stored_files.create_resource(system(), "artifacts/logo.bin", binary, mime_type="image/tiff", groups=["security"])
+    stored_files.create_resource(system(), "artifacts/empty.txt", "")
+    stored_files.create_resource(system(), "resources/gone.md", "Old")
+    stored_files.remove(system(), "resources/gone.md")
+    write_path.write(system(), "mcp://backlog/resources/docs/plain.md", {"type": "set", "field": "title", "value": ""})
     facts = ("path", "mime_type", "sha256", "title", "description", "tags", "groups", "content", "archived_at")
     before = list(Resource.objects.order_by("path").values(*facts))
     assert_survives()

@@ -10,11 +10,14 @@ from django.contrib.auth.models import Group, User
 from django.core.management import call_command
 from pytest_django import Settings
 
-from resources_app import history, jobs, scanning, storing, writing
-from resources_app.access import system_actor
 from resources_app.errors import PermissionDenied
+from resources_app.history import revisions
+from resources_app.identity.roles import system_actor
+from resources_app.interchange import scan as scanning
+from resources_app.interchange.scan import ScanReport, scan
+from resources_app.jobs import queue
 from resources_app.models import Change, Folder, Job, Resource, Revision
-from resources_app.scanning import ScanReport, scan
+from resources_app.writing import stored_files, write_path
 from tests.factories import as_actor
 
 PNG = b"\x89PNG\r\n\x1a\n\x00"
@@ -81,7 +84,7 @@ def test_a_changed_file_becomes_a_new_version_also_with_the_same_size_and_time(r
     )
     assert (text.version, text.content, binary.version, binary.size) == (2, "HELLO", 2, len(PNG) + 4)
     assert (markdown.title, markdown.tags, markdown.frontmatter) == ("Uno", [], {"title": "Uno"})
-    assert history.document_at("resource", text.pk, 1)["content"] == "hello"
+    assert revisions.document_at("resource", text.pk, 1)["content"] == "hello"
 
 
 def test_what_is_gone_is_archived_and_what_comes_back_is_revived(root: Path) -> None:
@@ -194,8 +197,8 @@ def test_a_root_that_is_not_configured_any_more_stays_until_it_is_forgotten(root
 
 def test_what_is_stored_at_a_mirrored_path_is_left_alone(root: Path, alice: User, settings: Settings) -> None:
     roots, settings.RESOURCE_ROOTS = settings.RESOURCE_ROOTS, {}
-    storing.create_resource(as_actor(alice), "resources/docs/readme.txt", "mine")
-    storing.create_resource(as_actor(alice), "resources/docs/logo.png/x", "mine")
+    stored_files.create_resource(as_actor(alice), "resources/docs/readme.txt", "mine")
+    stored_files.create_resource(as_actor(alice), "resources/docs/logo.png/x", "mine")
     settings.RESOURCE_ROOTS = roots
     report = scan()
     assert counts(report)[0] == 1 and len(report.skipped) == 2
@@ -247,11 +250,11 @@ def test_mirrored_files_are_seen_by_readers_and_written_by_nobody(
     uri = "mcp://backlog/resources/docs/readme.txt"
     for user in (alice, carol):
         for attempt in (
-            lambda actor: writing.write(actor, uri, {"type": "append", "content": "x"}),
-            lambda actor: storing.replace_content(actor, "resources/docs/readme.txt", "x"),
-            lambda actor: storing.move(actor, "resources/docs/readme.txt", "resources/x.txt"),
-            lambda actor: storing.remove(actor, "resources/docs/readme.txt"),
-            lambda actor: writing.archive(actor, uri),
+            lambda actor: write_path.write(actor, uri, {"type": "append", "content": "x"}),
+            lambda actor: stored_files.replace_content(actor, "resources/docs/readme.txt", "x"),
+            lambda actor: stored_files.move(actor, "resources/docs/readme.txt", "resources/x.txt"),
+            lambda actor: stored_files.remove(actor, "resources/docs/readme.txt"),
+            lambda actor: write_path.archive(actor, uri),
         ):
             with pytest.raises(PermissionDenied):
                 attempt(as_actor(user))
@@ -275,10 +278,10 @@ def test_the_system_sees_and_writes_everything_and_is_nobody() -> None:
 
 
 def test_the_job_scans_and_says_how_it_went(root: Path) -> None:
-    waiting = jobs.enqueue("scan_resources", {}, key="scan_resources")
-    running = jobs.claim(waiting.pk)
+    waiting = queue.enqueue("scan_resources", {}, key="scan_resources")
+    running = queue.claim(waiting.pk)
     assert running is not None
-    jobs.run(running)
+    queue.run(running)
     done = Job.objects.get(pk=waiting.pk)
     assert (done.state, done.progress["done"], done.last_error) == ("done", 3, "")
     assert "3 added" in done.progress["note"]

@@ -7,9 +7,9 @@ from django.contrib.auth import authenticate
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
-from resources_app import service_accounts, tokens
-from resources_app.access import may_write
 from resources_app.errors import PermissionDenied, ValidationFailed
+from resources_app.identity import service_accounts, tokens
+from resources_app.identity.roles import may_write
 from tests.resources_app.admin_client import enter, url
 
 

@@ -13,10 +13,10 @@ from django.contrib.auth.models import User
 from django.db import OperationalError, connection
 from pytest_django import Settings
 
-from resources_app import storing
 from resources_app.errors import BacklogError, Unavailable, ValidationFailed
+from resources_app.interchange.scan import ScanReport, scan
 from resources_app.models import Change, Folder, Resource
-from resources_app.scanning import ScanReport, scan
+from resources_app.writing import stored_files
 from tests.factories import as_actor, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True, serialized_rollback=True)
@@ -56,7 +56,10 @@ def writer() -> User:
 
 def test_one_path_has_one_winner(writer: User) -> None:
     answers = all_at_once(
-        *(lambda n=n: storing.create_resource(as_actor(writer), "resources/new/a.md", f"{n}") for n in range(WRITERS))
+        *(
+            lambda n=n: stored_files.create_resource(as_actor(writer), "resources/new/a.md", f"{n}")
+            for n in range(WRITERS)
+        )
     )
     won = [answer for answer in answers if isinstance(answer, Resource)]
     assert len(won) == 1 and all(isinstance(answer, Resource | ValidationFailed) for answer in answers)
@@ -65,7 +68,10 @@ def test_one_path_has_one_winner(writer: User) -> None:
 
 def test_files_in_the_same_new_folders_all_arrive(writer: User) -> None:
     answers = all_at_once(
-        *(lambda n=n: storing.create_resource(as_actor(writer), f"resources/x/y/{n}.md", "t") for n in range(WRITERS))
+        *(
+            lambda n=n: stored_files.create_resource(as_actor(writer), f"resources/x/y/{n}.md", "t")
+            for n in range(WRITERS)
+        )
     )
     assert all(isinstance(answer, Resource) for answer in answers)
     assert Folder.objects.count() == 3 and Resource.objects.below("resources/x/y").count() == WRITERS
@@ -73,11 +79,11 @@ def test_files_in_the_same_new_folders_all_arrive(writer: User) -> None:
 
 def test_a_folder_that_is_left_and_entered_at_the_same_moment_is_there(writer: User) -> None:
     for turn in range(5):
-        storing.create_resource(as_actor(writer), f"resources/f{turn}/old.md", "t")
+        stored_files.create_resource(as_actor(writer), f"resources/f{turn}/old.md", "t")
         answers = all_at_once(
-            lambda turn=turn: storing.move(as_actor(writer), f"resources/f{turn}/old.md", f"resources/m{turn}.md"),
-            lambda turn=turn: storing.create_resource(as_actor(writer), f"resources/f{turn}/new.md", "t"),
-            lambda turn=turn: storing.create_resource(as_actor(writer), f"resources/f{turn}/deep/er/new.md", "t"),
+            lambda turn=turn: stored_files.move(as_actor(writer), f"resources/f{turn}/old.md", f"resources/m{turn}.md"),
+            lambda turn=turn: stored_files.create_resource(as_actor(writer), f"resources/f{turn}/new.md", "t"),
+            lambda turn=turn: stored_files.create_resource(as_actor(writer), f"resources/f{turn}/deep/er/new.md", "t"),
         )
         assert all(isinstance(answer, Resource) for answer in answers)
         for answer in answers:
@@ -89,8 +95,8 @@ def test_a_folder_that_is_left_and_entered_at_the_same_moment_is_there(writer: U
 def test_a_file_and_a_folder_of_the_same_name_are_not_made_together(writer: User) -> None:
     for turn in range(5):
         all_at_once(
-            lambda turn=turn: storing.create_resource(as_actor(writer), f"resources/n{turn}", "t"),
-            lambda turn=turn: storing.create_resource(as_actor(writer), f"resources/n{turn}/x", "t"),
+            lambda turn=turn: stored_files.create_resource(as_actor(writer), f"resources/n{turn}", "t"),
+            lambda turn=turn: stored_files.create_resource(as_actor(writer), f"resources/n{turn}/x", "t"),
         )
     assert Resource.objects.filter(path__startswith="resources/n").count() == 5
 

@@ -4,9 +4,10 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.test import override_settings
 
-from resources_app import storing, uris, writing
+from resources_app.addresses import uris
 from resources_app.errors import BacklogError, NotFound, PermissionDenied, ValidationFailed
 from resources_app.models import Change, Folder, Resource
+from resources_app.writing import stored_files, write_path
 from tests.factories import as_actor
 
 
@@ -15,25 +16,25 @@ def row(path: str) -> Resource:
 
 
 def test_a_live_path_is_not_created_twice(alice: User) -> None:
-    storing.create_resource(as_actor(alice), "resources/1.md", "a")
+    stored_files.create_resource(as_actor(alice), "resources/1.md", "a")
     with pytest.raises(ValidationFailed) as caught:
-        storing.create_resource(as_actor(alice), "resources/1.md", "b")
+        stored_files.create_resource(as_actor(alice), "resources/1.md", "b")
     assert caught.value.details["field"] == "path"
     assert row("resources/1.md").content == "a"
 
 
 def test_no_file_where_a_folder_is_and_no_folder_where_a_file_is(alice: User) -> None:
     actor = as_actor(alice)
-    storing.create_resource(actor, "resources/a/b.md", "1")
-    storing.create_resource(actor, "resources/c", "1")
+    stored_files.create_resource(actor, "resources/a/b.md", "1")
+    stored_files.create_resource(actor, "resources/c", "1")
     for path in ("resources/a", "resources/c/d", "resources/c/d/e.md", "resources/a/b.md/x"):
         with pytest.raises(ValidationFailed):
-            storing.create_resource(actor, path, "x")
+            stored_files.create_resource(actor, path, "x")
         with pytest.raises(ValidationFailed):
-            storing.create_resource(actor, "resources/free", "x")
-            storing.move(actor, "resources/free", path)
-    storing.remove(actor, "resources/a/b.md")
-    storing.create_resource(actor, "resources/a", "now a file")
+            stored_files.create_resource(actor, "resources/free", "x")
+            stored_files.move(actor, "resources/free", path)
+    stored_files.remove(actor, "resources/a/b.md")
+    stored_files.create_resource(actor, "resources/a", "now a file")
 
 
 BAD_PATHS = [
@@ -47,7 +48,7 @@ BAD_PATHS = [
 @pytest.mark.parametrize("path", BAD_PATHS)
 def test_a_bad_path_is_refused_and_leaves_nothing(alice: User, path: object) -> None:
     with pytest.raises(ValidationFailed):
-        storing.create_resource(as_actor(alice), path, "x")  # type: ignore[arg-type]
+        stored_files.create_resource(as_actor(alice), path, "x")  # type: ignore[arg-type]
     assert not Resource.objects.exists() and not Folder.objects.exists()
 
 
@@ -62,44 +63,44 @@ UNUSUAL_PATHS = [
 
 @pytest.mark.parametrize("path", UNUSUAL_PATHS)
 def test_unusual_but_honest_names_work(alice: User, path: str) -> None:
-    assert storing.create_resource(as_actor(alice), path, "x").path == path
-    assert writing.write(as_actor(alice), uris.build_path(path), {"type": "append", "content": "y"})["version"] == 2
+    assert stored_files.create_resource(as_actor(alice), path, "x").path == path
+    assert write_path.write(as_actor(alice), uris.build_path(path), {"type": "append", "content": "y"})["version"] == 2
     assert row(path).content == "xy"
 
 
 @pytest.mark.parametrize("content", ["a\x00b", "\ud800", "x" * 2_000_001, b"x" * 2_000_001, b"\xff" * 20_000_001])
 def test_content_that_cannot_be_kept_is_refused(alice: User, content: str | bytes) -> None:
     with pytest.raises(ValidationFailed):
-        storing.create_resource(as_actor(alice), "resources/a.dat", content)
+        stored_files.create_resource(as_actor(alice), "resources/a.dat", content)
     assert not Resource.objects.exists() and not Folder.objects.exists()
 
 
 def test_a_declared_type_that_the_bytes_contradict_is_refused(alice: User) -> None:
     for mime_type in ("text/markdown", "nonsense", "a/b; charset=x", "text/" + "x" * 100):
         with pytest.raises(ValidationFailed):
-            storing.create_resource(as_actor(alice), "resources/a", b"\xff\xfe", mime_type=mime_type)
+            stored_files.create_resource(as_actor(alice), "resources/a", b"\xff\xfe", mime_type=mime_type)
 
 
 def test_below_a_mount_nothing_is_stored(alice: User, tmp_path: object) -> None:
     actor = as_actor(alice)
-    storing.create_resource(actor, "resources/free.md", "x")
+    stored_files.create_resource(actor, "resources/free.md", "x")
     with override_settings(RESOURCE_ROOTS={"docs": tmp_path, "artifacts/logs": tmp_path}):
         for path in ("resources/docs/a.md", "resources/docs", "artifacts/logs/x/y"):
             with pytest.raises(PermissionDenied):
-                storing.create_resource(actor, path, "x")
+                stored_files.create_resource(actor, path, "x")
             with pytest.raises(PermissionDenied):
-                storing.move(actor, "resources/free.md", path)
-        storing.create_resource(actor, "resources/docs-too/a.md", "x")
+                stored_files.move(actor, "resources/free.md", path)
+        stored_files.create_resource(actor, "resources/docs-too/a.md", "x")
 
 
 def test_readers_and_strangers_write_nothing_and_strangers_see_nothing(alice: User, bob: User, mallory: User) -> None:
-    storing.create_resource(as_actor(alice), "resources/a.md", "x")
+    stored_files.create_resource(as_actor(alice), "resources/a.md", "x")
     for user in (bob, mallory):
         for attempt in (
-            lambda actor: storing.create_resource(actor, "resources/b.md", "x"),
-            lambda actor: storing.replace_content(actor, "resources/a.md", "y"),
-            lambda actor: storing.move(actor, "resources/a.md", "resources/c.md"),
-            lambda actor: storing.remove(actor, "resources/a.md"),
+            lambda actor: stored_files.create_resource(actor, "resources/b.md", "x"),
+            lambda actor: stored_files.replace_content(actor, "resources/a.md", "y"),
+            lambda actor: stored_files.move(actor, "resources/a.md", "resources/c.md"),
+            lambda actor: stored_files.remove(actor, "resources/a.md"),
         ):
             with pytest.raises(PermissionDenied):
                 attempt(as_actor(user))
@@ -111,15 +112,15 @@ def test_a_resource_limited_to_a_group_is_absent_for_others_also_as_an_archived_
     crew = Group.objects.create(name="crew")
     carol.groups.add(crew)
     carol = User.objects.get(pk=carol.pk)
-    storing.create_resource(as_actor(carol), "resources/secret/a.md", "x", groups=["crew"])
+    stored_files.create_resource(as_actor(carol), "resources/secret/a.md", "x", groups=["crew"])
     assert not Resource.objects.visible_to(alice).exists() and not Folder.objects.visible_to(alice).exists()
     with pytest.raises(NotFound):
-        storing.replace_content(as_actor(alice), "resources/secret/a.md", "y")
-    storing.remove(as_actor(carol), "resources/secret/a.md")
+        stored_files.replace_content(as_actor(alice), "resources/secret/a.md", "y")
+    stored_files.remove(as_actor(carol), "resources/secret/a.md")
     with pytest.raises(PermissionDenied):
-        storing.create_resource(as_actor(alice), "resources/secret/a.md", "y")
+        stored_files.create_resource(as_actor(alice), "resources/secret/a.md", "y")
     with pytest.raises(ValidationFailed):
-        storing.create_resource(as_actor(alice), "resources/mine.md", "y", groups=["crew"])
+        stored_files.create_resource(as_actor(alice), "resources/mine.md", "y", groups=["crew"])
     assert row("resources/secret/a.md").content == "x"
 
 
@@ -127,9 +128,9 @@ def test_creating_again_lifts_a_limit_only_for_those_who_saw_it(carol: User, bob
     crew = Group.objects.create(name="crew")
     carol.groups.add(crew)
     actor = as_actor(User.objects.get(pk=carol.pk))
-    storing.create_resource(actor, "resources/a.md", "x", groups=["crew"])
-    storing.remove(actor, "resources/a.md")
-    storing.create_resource(actor, "resources/a.md", "open now")
+    stored_files.create_resource(actor, "resources/a.md", "x", groups=["crew"])
+    stored_files.remove(actor, "resources/a.md")
+    stored_files.create_resource(actor, "resources/a.md", "open now")
     kept = row("resources/a.md")
     assert kept.groups == [] and not kept.restricted and Resource.objects.visible_to(bob).live().get() == kept
 
@@ -139,13 +140,13 @@ def test_creating_again_lifts_a_limit_only_for_those_who_saw_it(carol: User, bob
 )
 def test_facts_of_the_wrong_kind_are_refused(alice: User, given: dict[str, object]) -> None:
     with pytest.raises(ValidationFailed):
-        storing.create_resource(as_actor(alice), "resources/a.md", "x", **given)  # type: ignore[arg-type]
+        stored_files.create_resource(as_actor(alice), "resources/a.md", "x", **given)  # type: ignore[arg-type]
     assert not Folder.objects.exists()
 
 
 def test_what_fails_leaves_nothing_behind(alice: User) -> None:
     with pytest.raises(BacklogError):
-        storing.create_resource(as_actor(alice), "resources/deep/a.md", "x", groups=["nobody"])
+        stored_files.create_resource(as_actor(alice), "resources/deep/a.md", "x", groups=["nobody"])
     with pytest.raises(BacklogError):
-        storing.create_resource(as_actor(alice), "resources/deep/a.md", "x", title="t" * 300)
+        stored_files.create_resource(as_actor(alice), "resources/deep/a.md", "x", title="t" * 300)
     assert not Folder.objects.exists() and not Change.objects.exists()

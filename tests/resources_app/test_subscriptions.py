@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group, User
 
-from resources_app import reading, storing, subscriptions, writing
 from resources_app.errors import BacklogError, InvalidOperation, InvalidUri, NotFound
 from resources_app.models import Change, Task
-from resources_app.subscriptions import Position, changes_after, end_of_feed, matches, may_watch, visible_among
+from resources_app.reading import by_address, watching
+from resources_app.reading.watching import Position, changes_after, end_of_feed, matches, may_watch, visible_among
+from resources_app.writing import stored_files, write_path
 from tests.factories import as_actor, make_epic, make_task, make_user, system, task_uri
 
 pytestmark = pytest.mark.django_db
@@ -19,7 +20,7 @@ def last_change() -> Change:
 
 
 def change_field(task: Task, field: str, value: Any) -> Change:
-    writing.write(system(), task_uri(task, field), {"type": "set", "value": value})
+    write_path.write(system(), task_uri(task, field), {"type": "set", "value": value})
     return last_change()
 
 
@@ -138,21 +139,21 @@ def test_the_collections_say_the_same_as_the_query_itself(alice: User, query: st
         lambda: change_field(Task.objects.get(pk=1), "labels", ["ui"]),
         lambda: change_field(Task.objects.get(pk=1), "status", "done"),
         lambda: change_field(Task.objects.get(pk=2), "assignee", None),
-        lambda: writing.archive(system(), "mcp://backlog/tasks/TASK-0001"),
+        lambda: write_path.archive(system(), "mcp://backlog/tasks/TASK-0001"),
         lambda: change_field(Task.objects.get(pk=2), "description", "long"),
     ]
     for write in writes:
-        before = reading.read(system(), uri).contents["results"]
+        before = by_address.read(system(), uri).contents["results"]
         write()
         change = last_change()
-        seen = [*before, *reading.read(system(), uri).contents["results"]]
+        seen = [*before, *by_address.read(system(), uri).contents["results"]]
         assert matches(change, uri) is (change.ref in {item["id"] for item in seen})
 
 
 def test_archiving_leaves_the_tasks_and_enters_the_archive() -> None:
     task = make_task()
     created = last_change()
-    writing.archive(system(), of(task))
+    write_path.archive(system(), of(task))
     archived = last_change()
     assert not matches(created, "mcp://backlog/archive")
     for uri in (
@@ -182,7 +183,7 @@ def test_finishing_a_task_touches_what_was_waiting_for_it() -> None:
 
 def test_a_comment_touches_the_comments_of_its_item(alice: User) -> None:
     task, other = make_task(), make_task()
-    comment = writing.add_comment(as_actor(alice), of(task), "Hello")
+    comment = write_path.add_comment(as_actor(alice), of(task), "Hello")
     change = last_change()
     for touched in (of(task, "comments"), "mcp://backlog/comments", f"mcp://backlog/comments?item={task.ref}"):
         assert matches(change, touched), touched
@@ -197,7 +198,7 @@ def test_a_comment_touches_the_comments_of_its_item(alice: User) -> None:
 
 
 def test_a_file_touches_the_folders_above_it_and_no_neighbour() -> None:
-    storing.create_resource(system(), "resources/plans/q1/goals.md", "text")
+    stored_files.create_resource(system(), "resources/plans/q1/goals.md", "text")
     change = last_change()
     for touched in ("", "/plans", "/plans/q1", "/plans/q1/goals.md"):
         assert matches(change, f"mcp://backlog/resources{touched}"), touched
@@ -206,8 +207,8 @@ def test_a_file_touches_the_folders_above_it_and_no_neighbour() -> None:
 
 
 def test_a_file_that_moves_touches_where_it_was_and_where_it_is() -> None:
-    storing.create_resource(system(), "resources/old/a.md", "text")
-    storing.move(system(), "resources/old/a.md", "resources/new/a.md")
+    stored_files.create_resource(system(), "resources/old/a.md", "text")
+    stored_files.move(system(), "resources/old/a.md", "resources/new/a.md")
     change = last_change()
     for touched in ("resources/old", "resources/old/a.md", "resources/new", "resources/new/a.md", "resources"):
         assert matches(change, f"mcp://backlog/{touched}"), touched
@@ -248,7 +249,7 @@ def test_visibility_is_that_of_the_moment(bob: User) -> None:
     task = make_task()
     change = last_change()
     assert visible_among(bob.pk, [change.pk]) == {change.pk}
-    writing.write(system(), of(task, "groups"), {"type": "set", "value": ["admin"]})
+    write_path.write(system(), of(task, "groups"), {"type": "set", "value": ["admin"]})
     assert visible_among(bob.pk, [change.pk]) == set()
     bob.groups.add(Group.objects.get(name="admin"))
     assert visible_among(bob.pk, [change.pk]) == {change.pk}
@@ -261,27 +262,27 @@ def test_a_notice_tells_the_etag_that_a_reader_of_the_address_gets(bob: User) ->
     for field, value in (("title", "New"), ("evidence", ["two"])):
         change = change_field(task, field, value)
         for part in ((), (field,), ("file",), ("metadata",)):
-            told = subscriptions.describe(change, of(task, *part))
-            assert told["etag"] == reading.read(as_actor(bob), of(task, *part)).etag
+            told = watching.describe(change, of(task, *part))
+            assert told["etag"] == by_address.read(as_actor(bob), of(task, *part)).etag
     assert (told["author"], told["change"]["fields"]) == ("carol", ["evidence"])
-    assert subscriptions.describe(change, "mcp://backlog/tasks")["etag"] is None
+    assert watching.describe(change, "mcp://backlog/tasks")["etag"] is None
 
 
 def test_the_list_of_resources_is_altered_by_what_comes_and_goes() -> None:
     task = make_task()
-    assert subscriptions.alters_list(last_change())
-    assert not subscriptions.alters_list(change_field(task, "title", "New"))
-    writing.add_comment(system(), of(task), "Hello")
-    assert not subscriptions.alters_list(last_change())
-    writing.archive(system(), of(task))
-    assert subscriptions.alters_list(last_change())
+    assert watching.alters_list(last_change())
+    assert not watching.alters_list(change_field(task, "title", "New"))
+    write_path.add_comment(system(), of(task), "Hello")
+    assert not watching.alters_list(last_change())
+    write_path.archive(system(), of(task))
+    assert watching.alters_list(last_change())
 
 
 def test_an_address_below_one_thing_is_lost_with_it() -> None:
     for uri in ("mcp://backlog/tasks/TASK-0001", "mcp://backlog/tasks/TASK-0001/title", "mcp://backlog/comments/1"):
-        assert subscriptions.names_one_thing(uri)
+        assert watching.names_one_thing(uri)
     for uri in ("mcp://backlog/tasks", "mcp://backlog/epics/EPIC-0001/tasks", "mcp://backlog/resources/a"):
-        assert not subscriptions.names_one_thing(uri)
+        assert not watching.names_one_thing(uri)
 
 
 def test_positions_compare_in_the_order_of_the_feed_and_survive_as_text() -> None:
@@ -306,7 +307,7 @@ def test_pages_of_changes_follow_each_other_without_gap_or_overlap() -> None:
         position = page.end
     assert [pk for page in pages for pk in page] == [change.pk for change in everything]
     assert position == end_of_feed()
-    middle = subscriptions.position_of(everything[3])
+    middle = watching.position_of(everything[3])
     bounded = changes_after(start, 100, until=middle)
     assert [change.pk for change in bounded.changes] == [change.pk for change in everything[:4]]
     assert (bounded.end, bounded.more) == (middle, True)
@@ -319,7 +320,7 @@ def test_a_list_by_words_is_watched_as_it_is_read(alice: User) -> None:
     for words, touched in {"zebra": True, "giraffes": True, "kraken": False}.items():
         assert matches(change, f"mcp://backlog/tasks?search={words}") is touched
         assert found_by(alice, words) is touched
-    writing.add_comment(as_actor(alice), of(task), "The kraken was here")
+    write_path.add_comment(as_actor(alice), of(task), "The kraken was here")
     assert matches(last_change(), "mcp://backlog/tasks?search=kraken") and found_by(alice, "kraken")
     assert not matches(last_change(), "mcp://backlog/tasks?search=walrus")
     assert not matches(last_change(), "mcp://backlog/epics?search=kraken")
@@ -328,4 +329,4 @@ def test_a_list_by_words_is_watched_as_it_is_read(alice: User) -> None:
 
 
 def found_by(user: User, words: str) -> bool:
-    return bool(reading.read(as_actor(user), f"mcp://backlog/tasks?search={words}").contents["total"])
+    return bool(by_address.read(as_actor(user), f"mcp://backlog/tasks?search={words}").contents["total"])

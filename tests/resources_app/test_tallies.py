@@ -8,10 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
-from resources_app import jobs, tallies, writing
+from resources_app.jobs import queue
 from resources_app.models import Job, Tally, Task
-from resources_app.reading import read
+from resources_app.querying import counters
+from resources_app.reading.by_address import read
 from resources_app.vocabulary import Priority, Status
+from resources_app.writing import write_path
 from tests.factories import as_actor, make_epic, make_task, make_user
 
 GROUPED = ("status", "priority")
@@ -50,7 +52,7 @@ def test_everyone_is_told_the_number_of_what_they_see(alice: User, bob: User, ca
     assert groups(bob, "status", "&priority=high") == dict.fromkeys(Status.labels, 0) | {"done": 1}
     for user in (alice, bob, carol):
         check(user)
-    assert tallies.count(Task, mallory, ()) == 0
+    assert counters.count(Task, mallory, ()) == 0
 
 
 @pytest.mark.django_db
@@ -78,8 +80,8 @@ def test_adding_up_changes_no_number(bob: User) -> None:
         make_task(status=status)
     before = groups(bob, "status")
     for _ in range(2):
-        job = jobs.enqueue("compact_tallies", {})
-        jobs.run(jobs.claim(job.pk))
+        job = queue.enqueue("compact_tallies", {})
+        queue.run(queue.claim(job.pk))
         assert Job.objects.get(pk=job.pk).state == Job.State.DONE
     assert Tally.objects.count() == len(Status.labels)
     assert groups(bob, "status") == before
@@ -87,7 +89,7 @@ def test_adding_up_changes_no_number(bob: User) -> None:
 
 @pytest.mark.django_db
 def test_every_so_many_steps_a_job_is_asked_to_add_them_up(bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tallies, "COMPACTED_EVERY", 1)
+    monkeypatch.setattr(counters, "COMPACTED_EVERY", 1)
     make_task()
     assert Job.objects.filter(kind="compact_tallies", state=Job.State.PENDING).count() == 1
 
@@ -96,7 +98,7 @@ def test_every_so_many_steps_a_job_is_asked_to_add_them_up(bob: User, monkeypatc
 def test_a_recount_repairs_what_was_filled_past_the_write_path(bob: User) -> None:
     make_task()
     Tally.objects.all().delete()
-    tallies.recount()
+    counters.recount()
     check(bob)
 
 
@@ -129,7 +131,7 @@ class EveryHistory(TestCase):
 def _act(actor: object, action: str, choice: int, uri: str, tasks: list[Task]) -> None:
     def put(**values: object) -> None:
         if Task.objects.live().filter(pk=tasks[choice % len(tasks)].pk).exists():
-            writing.write(actor, uri, {"type": "merge", "value": values})
+            write_path.write(actor, uri, {"type": "merge", "value": values})
 
     if action == "create" or not tasks:
         tasks.append(make_task(status=Status.labels[choice], priority=Priority.labels[choice]))
@@ -138,7 +140,7 @@ def _act(actor: object, action: str, choice: int, uri: str, tasks: list[Task]) -
     elif action in {"restrict", "open"}:
         put(groups=["design"] if action == "restrict" else [])
     elif action == "delete":
-        writing.delete_permanently(actor, uri)
+        write_path.delete_permanently(actor, uri)
         del tasks[choice % len(tasks)]
     elif action in {"archive", "unarchive"}:
-        getattr(writing, action)(actor, uri)
+        getattr(write_path, action)(actor, uri)

@@ -9,8 +9,8 @@ from types import FrameType
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from resources_app import text
-from resources_app.text import Splice, apply_splices, nearest_line, splices_between, unified_diff
+from resources_app.editing import text
+from resources_app.editing.text import Splice, apply_splices, nearest_line, splices_between, unified_diff
 
 # Few letters, so that lines repeat; line ends of all kinds, of which only \n counts.
 TEXTS = st.text(alphabet="ab\n\n\r\f\u2028é👍\u0301", max_size=60)

@@ -9,14 +9,14 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from resources_app import time_slices
+from resources_app.interchange.scan import scan
+from resources_app.jobs import time_slices
+from resources_app.jobs.time_slices import BUDGET_SECONDS
 from resources_app.models import Resource
-from resources_app.scanning import scan
-from resources_app.time_slices import BUDGET_SECONDS
-from search_app import embedding
-from search_app.embedding import embed_some
+from search_app.index.rebuild import reindex, sweep
 from search_app.models import Document, Passage
-from search_app.rebuilding import reindex, sweep
+from search_app.semantic import worker
+from search_app.semantic.worker import embed_some
 from tests.factories import make_task
 from tests.resources_app.trees import run_import, write_file
 
@@ -135,14 +135,14 @@ def test_the_sweep_takes_a_slice_per_transaction(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.django_db
 def test_embedded_texts_are_stored_a_slice_per_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(embedding.CHUNK):
+    for number in range(worker.CHUNK):
         make_task(title=f"Task {number}", description=f"Text {number}")
     fences: list[int] = []
     with ledger_of(monkeypatch, 'INSERT INTO "search_app_passage" ') as ledger:
-        assert embed_some(lambda: fences.append(1)) == embedding.CHUNK
-    assert ledger.total == embedding.CHUNK and ledger.most == MOST_STATEMENTS
+        assert embed_some(lambda: fences.append(1)) == worker.CHUNK
+    assert ledger.total == worker.CHUNK and ledger.most == MOST_STATEMENTS
     assert len(fences) == len(ledger.per_transaction)
-    assert Passage.objects.count() >= embedding.CHUNK
+    assert Passage.objects.count() >= worker.CHUNK
 
 
 @pytest.mark.django_db

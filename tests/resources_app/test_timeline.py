@@ -7,22 +7,22 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from resources_app import writing
+from resources_app.history.timeline import FieldDiff, timeline
 from resources_app.models import Task
-from resources_app.timeline import FieldDiff, timeline
+from resources_app.writing import write_path
 from tests.factories import as_actor, make_task, system, task_uri
 
 pytestmark = pytest.mark.django_db
 
 
 def edit(task: Task, **operation: Any) -> None:
-    writing.write(system(), task_uri(task, operation.pop("field", "title")), operation)
+    write_path.write(system(), task_uri(task, operation.pop("field", "title")), operation)
 
 
 def test_entries_are_newest_first_and_say_who_came_through_which_door(alice: User) -> None:
     task = make_task(title="One")
     actor = as_actor(alice, "mcp", agent="claude-code")
-    writing.write(actor, task_uri(task), {"type": "merge", "value": {"title": "Two", "status": "done"}})
+    write_path.write(actor, task_uri(task), {"type": "merge", "value": {"title": "Two", "status": "done"}})
     newest, oldest = timeline(task).entries
     assert (newest.version, newest.author, newest.via, newest.agent) == (2, "alice", "mcp", "claude-code")
     assert newest.diffs == (FieldDiff("title", "One", "Two"), FieldDiff("status", "open", "done"))
@@ -45,7 +45,7 @@ def test_texts_of_several_lines_are_shown_as_a_diff() -> None:
 
 def test_archiving_is_an_entry_too() -> None:
     task = make_task()
-    writing.archive(system(), task_uri(task))
+    write_path.archive(system(), task_uri(task))
     entry = timeline(task).entries[0]
     assert (entry.action, [diff.field for diff in entry.diffs]) == ("archive", ["archived_at"])
 

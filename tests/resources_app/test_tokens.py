@@ -10,8 +10,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from resources_app import tokens
 from resources_app.errors import PermissionDenied, ValidationFailed
+from resources_app.identity import tokens
 from resources_app.models import ApiToken
 from tests.factories import make_user
 from tests.other_processes import run, shared_environment

@@ -4,8 +4,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from resources_app.addresses.uris import (
+    MAX_LENGTH,
+    MAX_PARAMETERS,
+    MAX_SEGMENTS,
+    SCHEMES,
+    Uri,
+    build,
+    build_path,
+    parse,
+)
 from resources_app.errors import InvalidUri
-from resources_app.uris import MAX_LENGTH, MAX_PARAMETERS, MAX_SEGMENTS, SCHEMES, Uri, build, build_path, parse
 
 CONTRACT = [
     "mcp://backlog/tasks",

@@ -7,10 +7,10 @@ from django.apps import apps
 from django.contrib.auth.models import AnonymousUser, Group, User
 from django.db.models import Model
 
-from resources_app import storing, writing
-from resources_app.access import Person, is_admin, may_read, may_write
-from resources_app.documents import uri_of
+from resources_app.history.documents import uri_of
+from resources_app.identity.roles import Person, is_admin, may_read, may_write
 from resources_app.models import Change, Comment, Epic, Folder, Resource, Task
+from resources_app.writing import stored_files, write_path
 from tests.factories import as_actor, make_epic, make_task, make_user, system
 from tests.resources_app.acting import again
 
@@ -63,9 +63,9 @@ def filled(carol: User) -> None:
     for groups in ([], ["secret"]):
         epic, task = make_epic(groups=groups), make_task(groups=groups)
         for item in (epic, task):
-            writing.add_comment(system(), uri_of(item), "said")
+            write_path.add_comment(system(), uri_of(item), "said")
         folder = "open" if not groups else "closed"
-        storing.create_resource(system(), f"resources/{folder}/a.md", "text", groups=groups)
+        stored_files.create_resource(system(), f"resources/{folder}/a.md", "text", groups=groups)
 
 
 def seen(model: type[Any], user: Person) -> int:
@@ -151,7 +151,7 @@ def test_the_roles_are_groups_that_things_can_be_limited_to(alice: User, bob: Us
 @pytest.mark.usefixtures("filled")
 def test_visibility_composes_with_other_filters(bob: User, carol: User) -> None:
     for task in Task.objects.all():
-        writing.archive(as_actor(carol), uri_of(task))
+        write_path.archive(as_actor(carol), uri_of(task))
     assert Task.objects.visible_to(bob).live().count() == 0
     assert Task.objects.archived().visible_to(bob).count() == 1
     assert Task.objects.visible_to(bob).ready().count() == 1
@@ -167,9 +167,9 @@ def test_a_task_in_a_hidden_epic_is_seen_unless_hidden_itself(bob: User) -> None
 
 def test_lifting_a_restriction_shows_the_thing_with_all_that_belongs_to_it(bob: User, carol: User) -> None:
     task = make_task(groups=["admin"])
-    writing.add_comment(system(), uri_of(task), "said")
+    write_path.add_comment(system(), uri_of(task), "said")
     assert (seen(Task, bob), seen(Comment, bob), seen(Change, bob)) == (0, 0, 0)
-    writing.write(as_actor(carol), uri_of(task) + "/groups", {"type": "set", "value": []})
+    write_path.write(as_actor(carol), uri_of(task) + "/groups", {"type": "set", "value": []})
     assert not again(task).restricted
     assert (seen(Task, bob), seen(Comment, bob), seen(Change, bob)) == (1, 1, 3)
 

@@ -9,11 +9,11 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from resources_app import writing
-from resources_app.documents import uri_of
 from resources_app.errors import BacklogError, Conflict, NotFound, PermissionDenied
+from resources_app.history.documents import uri_of
 from resources_app.models import Comment, Epic, Task, TaskDependency
 from resources_app.models.base import Versioned
+from resources_app.writing import write_path
 from tests.factories import as_actor, make_epic, make_task, make_user
 from tests.resources_app.acting import again, is_replayed, write
 from tests.resources_app.elsewhere import Elsewhere, overlapping
@@ -60,7 +60,7 @@ def in_thread(work: Callable[[], object], errors: list[Any]) -> threading.Thread
 def test_an_epic_deleted_at_the_same_moment_is_a_conflict(alice: User, carol: User) -> None:
     epic = make_epic()
     errors: list[BacklogError] = []
-    deletion = Elsewhere(lambda: writing.delete_permanently(as_actor(carol), uri_of(epic)))
+    deletion = Elsewhere(lambda: write_path.delete_permanently(as_actor(carol), uri_of(epic)))
     creation = in_thread(lambda: make_task(actor=as_actor(alice), epic_id=epic.ref), errors)
     assert refused_while(deletion, creation, errors) is Conflict
     assert not Task.objects.exists()
@@ -69,7 +69,7 @@ def test_an_epic_deleted_at_the_same_moment_is_a_conflict(alice: User, carol: Us
 def test_a_dependency_deleted_at_the_same_moment_is_a_conflict(alice: User, carol: User) -> None:
     needed, task = make_task(), make_task()
     errors: list[BacklogError] = []
-    deletion = Elsewhere(lambda: writing.delete_permanently(as_actor(carol), uri_of(needed)))
+    deletion = Elsewhere(lambda: write_path.delete_permanently(as_actor(carol), uri_of(needed)))
     edit = in_thread(lambda: write(alice, task, "depends_on", type="set", value=[needed.ref]), errors)
     assert refused_while(deletion, edit, errors) is Conflict
     task.refresh_from_db()
@@ -105,7 +105,7 @@ def test_a_write_behind_a_change_of_the_assignee_sees_the_new_one(
 
 def test_a_comment_is_edited_behind_another_edit_and_behind_a_change_of_its_author(alice: User, bob: User) -> None:
     epic = make_epic()
-    comment = writing.add_comment(as_actor(alice), uri_of(epic), "one")
+    comment = write_path.add_comment(as_actor(alice), uri_of(epic), "one")
 
     def lose_the_author() -> None:
         Comment.objects.filter(pk=comment.pk).update(author=bob)

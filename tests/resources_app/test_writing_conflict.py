@@ -3,13 +3,13 @@
 import pytest
 from django.contrib.auth.models import User
 
-from resources_app import writing
-from resources_app.documents import uri_of
-from resources_app.edits import Edit
+from resources_app.addresses.targets import target_of
+from resources_app.addresses.uris import parse
 from resources_app.errors import Conflict
-from resources_app.targets import target_of
-from resources_app.uris import parse
-from resources_app.write_session import WriteSession, current_etag
+from resources_app.history.documents import uri_of
+from resources_app.writing import write_path
+from resources_app.writing.edits import Edit
+from resources_app.writing.session import WriteSession, current_etag
 from tests.factories import as_actor, make_task
 from tests.resources_app.acting import address, again, everything, write
 
@@ -91,7 +91,7 @@ def test_archiving_checks_the_etag_too(alice: User, carol: User) -> None:
     seen = current_etag(task, target_of(parse(address(task))))
     write(carol, task, "title", type="set", value="New")
     with pytest.raises(Conflict):
-        writing.archive(as_actor(alice), uri_of(task), seen)
+        write_path.archive(as_actor(alice), uri_of(task), seen)
     assert again(task).archived_at is None
 
 

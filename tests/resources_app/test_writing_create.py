@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from resources_app import history, writing
-from resources_app.documents import document_of, uri_of
 from resources_app.errors import BacklogError, NotFound, PermissionDenied, ValidationFailed
+from resources_app.history import revisions
+from resources_app.history.documents import document_of, uri_of
 from resources_app.models import Change, Comment, Epic, Revision, Task
+from resources_app.writing import write_path
 from tests.factories import as_actor, make_epic, make_task
 from tests.resources_app.acting import address, again, everything
 
@@ -81,7 +82,7 @@ def test_the_first_revision_is_whole_and_the_change_says_who_did_what(alice: Use
     actor = as_actor(alice, "mcp", agent="claude", request_id="r-1")
     task = make_task(actor=actor, title="New", labels=["x"])
     revision = Revision.objects.select_related("change").get(kind="task", object_id=task.pk)
-    assert revision.snapshot == document_of(task) == history.document_at("task", task.pk, 1)
+    assert revision.snapshot == document_of(task) == revisions.document_at("task", task.pk, 1)
     change = revision.change
     assert (change.action, change.version, change.ref, change.uri) == ("create", 1, task.ref, uri_of(task))
     assert (change.author, change.via, change.agent, change.request_id) == (alice, "mcp", "claude", "r-1")
@@ -118,7 +119,7 @@ def test_a_bad_value_is_named_and_leaves_nothing(alice: User, values: dict[str, 
 
 def test_a_title_must_be_given(alice: User) -> None:
     with pytest.raises(ValidationFailed) as caught:
-        writing.create_item(as_actor(alice), "task", {})
+        write_path.create_item(as_actor(alice), "task", {})
     assert caught.value.details["field"] == "title"
 
 
@@ -142,7 +143,7 @@ def test_a_refused_task_does_not_use_up_a_number() -> None:
 
 def test_an_import_keeps_number_times_and_unknown_keys(carol: User) -> None:
     then = datetime.datetime(2020, 1, 2, tzinfo=datetime.UTC)
-    task = writing.create_item(
+    task = write_path.create_item(
         as_actor(carol, "import"), "task", {"title": "Old"}, number=41, created_at=then, extra={"mood": "good"}
     )
     assert (again(task).created_at, again(task).updated_at, again(task).extra) == (then, then, {"mood": "good"})
@@ -151,20 +152,20 @@ def test_an_import_keeps_number_times_and_unknown_keys(carol: User) -> None:
 
 def test_an_import_of_a_low_number_does_not_turn_the_counter_back(carol: User) -> None:
     _, second, _ = make_task(), make_task(), make_task()
-    writing.delete_permanently(as_actor(carol), uri_of(second))
-    writing.create_item(as_actor(carol, "import"), "task", {"title": "Again"}, number=2)
+    write_path.delete_permanently(as_actor(carol), uri_of(second))
+    write_path.create_item(as_actor(carol, "import"), "task", {"title": "Again"}, number=2)
     assert make_task().ref == "TASK-0004"
 
 
 def test_a_number_is_not_given_out_again_after_a_deletion(carol: User) -> None:
     task = make_task()
-    writing.delete_permanently(as_actor(carol), uri_of(task))
+    write_path.delete_permanently(as_actor(carol), uri_of(task))
     assert make_task().number == task.number + 1
 
 
 def test_a_comment_belongs_to_a_task_or_an_epic(alice: User) -> None:
     for item in (make_task(), make_epic()):
-        comment = writing.add_comment(as_actor(alice, agent="claude"), uri_of(item), " well \n")
+        comment = write_path.add_comment(as_actor(alice, agent="claude"), uri_of(item), " well \n")
         stored = again(comment)
         assert (stored.item, stored.body, stored.author, stored.agent) == (item, " well \n", alice, "claude")
         change = Change.objects.get(kind="comment", object_id=comment.pk)
@@ -175,7 +176,7 @@ def test_a_comment_belongs_to_a_task_or_an_epic(alice: User) -> None:
 def test_an_empty_or_unsafe_comment_is_refused(alice: User, body: Any) -> None:
     task = make_task()
     with pytest.raises(ValidationFailed) as caught:
-        writing.add_comment(as_actor(alice), uri_of(task), body)
+        write_path.add_comment(as_actor(alice), uri_of(task), body)
     assert caught.value.details["field"] == "body"
     assert not Comment.objects.exists()
 
@@ -183,15 +184,15 @@ def test_an_empty_or_unsafe_comment_is_refused(alice: User, body: Any) -> None:
 def test_a_comment_needs_a_whole_item_that_is_there(alice: User) -> None:
     task = make_task()
     with pytest.raises(ValidationFailed):
-        writing.add_comment(as_actor(alice), address(task, "title"), "x")
+        write_path.add_comment(as_actor(alice), address(task, "title"), "x")
     with pytest.raises(NotFound):
-        writing.add_comment(as_actor(alice), "mcp://backlog/tasks/TASK-0404", "x")
+        write_path.add_comment(as_actor(alice), "mcp://backlog/tasks/TASK-0404", "x")
 
 
 @pytest.mark.parametrize("kind", ["task", "epic"])
 def test_readers_and_read_tokens_create_nothing(alice: User, bob: User, mallory: User, kind: str) -> None:
     for actor in (as_actor(bob), as_actor(mallory), as_actor(alice, scope="read")):
         with pytest.raises(PermissionDenied):
-            writing.create_item(actor, kind, {"title": "No"})
+            write_path.create_item(actor, kind, {"title": "No"})
     assert not Task.objects.exists()
     assert not Epic.objects.exists()

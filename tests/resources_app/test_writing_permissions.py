@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import AnonymousUser, User
 
-from resources_app import writing
-from resources_app.access import Actor
-from resources_app.documents import uri_of
+from resources_app.editing.operations import ARGUMENTS
 from resources_app.errors import BacklogError, NotFound, PermissionDenied
-from resources_app.operations import ARGUMENTS
+from resources_app.history.documents import uri_of
+from resources_app.identity.roles import Actor
+from resources_app.writing import write_path
 from tests.factories import as_actor, make_task, make_user
 from tests.resources_app.acting import again, everything, write
 
@@ -20,7 +20,7 @@ SET_TITLE = {"type": "set", "value": "Changed"}
 def refused(actor: Actor, uri: str) -> type[BacklogError]:
     before = everything()
     with pytest.raises(BacklogError) as caught:
-        writing.write(actor, uri + "/title", SET_TITLE)
+        write_path.write(actor, uri + "/title", SET_TITLE)
     assert everything() == before
     return type(caught.value)
 
@@ -28,7 +28,7 @@ def refused(actor: Actor, uri: str) -> type[BacklogError]:
 def test_contributors_and_admins_write(alice: User, carol: User) -> None:
     for user in (alice, carol):
         task = make_task()
-        writing.write(as_actor(user), uri_of(task) + "/title", SET_TITLE)
+        write_path.write(as_actor(user), uri_of(task) + "/title", SET_TITLE)
         assert again(task).title == "Changed"
 
 
@@ -43,7 +43,7 @@ def test_a_refusal_is_the_same_whether_or_not_the_thing_exists(bob: User, mallor
         answers = []
         for uri in (uri_of(make_task()), "mcp://backlog/tasks/TASK-0404"):
             with pytest.raises(BacklogError) as caught:
-                writing.write(as_actor(user), uri + "/title", SET_TITLE)
+                write_path.write(as_actor(user), uri + "/title", SET_TITLE)
             answers.append(caught.value.as_json())
         assert answers[0] == answers[1]
 
@@ -52,7 +52,7 @@ def test_a_read_token_of_somebody_who_may_write_does_not_write(alice: User, caro
     uri = uri_of(make_task())
     for user in (alice, carol):
         assert refused(as_actor(user, scope="read"), uri) is PermissionDenied
-        writing.write(as_actor(user, scope="write"), uri + "/title", SET_TITLE)
+        write_path.write(as_actor(user, scope="write"), uri + "/title", SET_TITLE)
 
 
 def test_somebody_deactivated_does_not_write(alice: User, carol: User) -> None:
@@ -66,7 +66,7 @@ def test_somebody_deactivated_does_not_write(alice: User, carol: User) -> None:
 def test_a_superuser_writes_without_a_role(db: None) -> None:
     task = make_task()
     root = User.objects.create_superuser("root")
-    writing.write(as_actor(root), uri_of(task) + "/title", SET_TITLE)
+    write_path.write(as_actor(root), uri_of(task) + "/title", SET_TITLE)
     assert again(task).title == "Changed"
 
 
@@ -75,12 +75,12 @@ def test_a_restricted_task_is_not_there_for_writers_outside_its_groups(alice: Us
     task = make_task(actor=as_actor(insider), groups=["secret"])
     assert refused(as_actor(alice), uri_of(task)) is NotFound
     for user in (insider, carol):
-        writing.write(as_actor(user), uri_of(task) + "/title", {"type": "set", "value": f"by {user.username}"})
+        write_path.write(as_actor(user), uri_of(task) + "/title", {"type": "set", "value": f"by {user.username}"})
     with pytest.raises(NotFound):
-        writing.add_comment(as_actor(alice), uri_of(task), "x")
+        write_path.add_comment(as_actor(alice), uri_of(task), "x")
     with pytest.raises(NotFound):
-        writing.archive(as_actor(alice), uri_of(task))
-    comment = writing.add_comment(as_actor(insider), uri_of(task), "ours")
+        write_path.archive(as_actor(alice), uri_of(task))
+    comment = write_path.add_comment(as_actor(insider), uri_of(task), "ours")
     with pytest.raises(NotFound):
         write(alice, comment, type="append", content="!")
 
@@ -124,7 +124,7 @@ def test_a_protected_field_refuses_every_operation(alice: User, name: str, kind:
     task = make_task()
     operation = {"type": kind, **{argument: SOME[argument] for argument in ARGUMENTS[kind][0]}}
     with pytest.raises(PermissionDenied) as caught:
-        writing.write(as_actor(alice), f"{uri_of(task)}/{name}", operation)
+        write_path.write(as_actor(alice), f"{uri_of(task)}/{name}", operation)
     assert caught.value.details["field"] == name
     assert "title" in caught.value.details["writable"]
 
@@ -139,7 +139,7 @@ def test_a_protected_field_cannot_be_set_through_the_whole(alice: User, name: st
         {"type": "delete_field", "field": name},
     ):
         with pytest.raises(PermissionDenied):
-            writing.write(as_actor(alice), uri_of(task), operation)
+            write_path.write(as_actor(alice), uri_of(task), operation)
     assert everything() == before
 
 

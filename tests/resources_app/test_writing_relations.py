@@ -6,10 +6,10 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.db import IntegrityError, transaction
 
-from resources_app import writing
-from resources_app.documents import uri_of
 from resources_app.errors import BacklogError, ValidationFailed
+from resources_app.history.documents import uri_of
 from resources_app.models import Epic, EpicLabel, Task, TaskDependency, TaskLabel
+from resources_app.writing import write_path
 from tests.factories import as_actor, make_epic, make_task, make_user
 from tests.resources_app.acting import again, everything, is_replayed, write
 
@@ -138,7 +138,7 @@ def test_a_dependency_that_became_invisible_stays_when_others_are_added(alice: U
 
 def test_an_epic_must_exist_be_visible_and_live(alice: User, carol: User) -> None:
     hidden, archived, task = make_epic(groups=["admin"]), make_epic(), make_task()
-    writing.archive(as_actor(carol), uri_of(archived))
+    write_path.archive(as_actor(carol), uri_of(archived))
     for ref in ("EPIC-0404", hidden.ref, archived.ref):
         details = refusal(alice, task, "epic_id", type="set", value=ref)
         assert details == {"field": "epic_id", "value": ref}
@@ -147,7 +147,7 @@ def test_an_epic_must_exist_be_visible_and_live(alice: User, carol: User) -> Non
 def test_a_task_keeps_its_archived_epic_while_other_fields_change(alice: User) -> None:
     epic = make_epic()
     task = make_task(epic_id=epic.ref)
-    writing.archive(as_actor(alice), uri_of(epic))
+    write_path.archive(as_actor(alice), uri_of(epic))
     write(alice, task, type="merge", value={"title": "Still", "epic_id": epic.ref})
     assert again(task).epic == epic
 

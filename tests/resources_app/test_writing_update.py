@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from resources_app import writing
-from resources_app.documents import document_of, uri_of
 from resources_app.errors import BacklogError, InvalidOperation, InvalidUri, NotFound, OperationFailed, ValidationFailed
-from resources_app.fields import MAX_TEXT
+from resources_app.fields.declarations import MAX_TEXT
+from resources_app.history.documents import document_of, uri_of
 from resources_app.models import Change, Revision, Task
+from resources_app.writing import write_path
 from tests.factories import as_actor, make_epic, make_task, task_uri
 from tests.resources_app.acting import address, again, everything, is_replayed, write
 
@@ -114,7 +114,7 @@ def test_a_title_that_an_operation_leaves_ragged_is_trimmed_in_row_answer_and_hi
 def test_a_write_is_recorded_with_its_change_and_revision(alice: User) -> None:
     task = make_task()
     actor = as_actor(alice, "mcp", agent="claude", request_id="r-2")
-    writing.write(actor, task_uri(task, "description"), {"type": "append", "content": "x" * 1000})
+    write_path.write(actor, task_uri(task, "description"), {"type": "append", "content": "x" * 1000})
     change = Change.objects.get(object_id=task.pk, version=2)
     assert (change.action, change.fields, change.uri) == ("update", ["description"], task_uri(task, "description"))
     assert (change.author, change.via, change.agent, change.request_id) == (alice, "mcp", "claude", "r-2")
@@ -147,7 +147,7 @@ def test_a_write_that_changes_nothing_leaves_no_trace(alice: User) -> None:
 def test_a_rehearsal_answers_the_diff_and_leaves_nothing(alice: User) -> None:
     task = make_task(description="a")
     before = everything()
-    answer = writing.write(
+    answer = write_path.write(
         as_actor(alice), task_uri(task, "description"), {"type": "append", "content": "b"}, dry_run=True
     )
     assert "+ab" in answer["diff"]
@@ -238,7 +238,7 @@ def test_an_address_that_cannot_be_written_says_why(alice: User, uri: str, error
     make_task()
     before = everything()
     with pytest.raises(BacklogError) as caught:
-        writing.write(as_actor(alice), uri, {"type": "set", "value": "x"})
+        write_path.write(as_actor(alice), uri, {"type": "set", "value": "x"})
     assert type(caught.value) is error
     assert everything() == before
     if error is InvalidUri:
@@ -275,7 +275,7 @@ def test_restore_brings_the_whole_back_as_a_new_version(alice: User) -> None:
 
 
 def test_a_comment_is_edited_at_its_own_address(alice: User) -> None:
-    comment = writing.add_comment(as_actor(alice), uri_of(make_task()), "frist")
+    comment = write_path.add_comment(as_actor(alice), uri_of(make_task()), "frist")
     answer = write(alice, comment, type="str_replace", old_str="frist", new_str="first")
     assert (again(comment).body, answer["version"]) == ("first", 2)
     assert Change.objects.get(kind="comment", version=2).uri == address(comment)

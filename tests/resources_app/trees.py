@@ -4,10 +4,10 @@ from pathlib import Path
 
 from django.contrib.auth.models import Group, User
 
-from resources_app.access import ROLES, Actor
-from resources_app.backlog_tree import Report
-from resources_app.exporting import export_tree
-from resources_app.importing import import_tree
+from resources_app.identity.roles import ROLES, Actor
+from resources_app.interchange.exporting import export_tree
+from resources_app.interchange.importing import import_tree
+from resources_app.interchange.tree import Report
 from resources_app.models import Change, Comment, Epic, Folder, Resource, Revision, Sequence, Task, TaskDependency
 from tests.factories import make_user
 

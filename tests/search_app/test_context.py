@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from bench.tokens import count_tokens
-from resources_app import storing, writing
+from resources_app.writing import stored_files, write_path
 from tests.api.clients import ApiClient, error_of
 from tests.factories import as_actor, make_epic, make_task, make_user, task_uri
 
@@ -18,7 +18,7 @@ CONTEXT = "/api/v1/context/"
 def surroundings(alice: User) -> dict[str, Any]:
     actor = as_actor(alice)
     epic = make_epic(title="Sign-in", description="All about signing in")
-    storing.create_resource(actor, "resources/docs/adr.md", "# Decision\nUse passkeys.\n")
+    stored_files.create_resource(actor, "resources/docs/adr.md", "# Decision\nUse passkeys.\n")
     needed = make_task(title="Issue certificates", epic_id=epic.ref)
     focus = make_task(
         title="Passkeys for customers",
@@ -28,7 +28,7 @@ def surroundings(alice: User) -> dict[str, Any]:
     )
     dependent = make_task(title="Announce it", depends_on=[focus.ref])
     mention = make_task(title="Elsewhere", description=f"see {focus.ref} first")
-    writing.add_comment(actor, task_uri(focus), "Try it with Firefox.")
+    write_path.add_comment(actor, task_uri(focus), "Try it with Firefox.")
     return {"epic": epic, "needed": needed, "focus": focus, "dependent": dependent, "mention": mention}
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from search_app.embeddings import minilm, vectors
-from search_app.embeddings.wordpiece import encode
+from search_app.semantic import minilm, vectors
+from search_app.semantic.wordpiece import encode
 
 
 def test_a_text_becomes_the_pieces_that_the_model_was_trained_on() -> None:

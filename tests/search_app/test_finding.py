@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from resources_app.errors import ValidationFailed
-from resources_app.storing import create_resource
+from resources_app.writing.stored_files import create_resource
 from search_app.search import search_unified
 from tests.factories import as_actor, make_epic, make_task, system
 from tests.search_app.finding import found, only
@@ -89,7 +89,7 @@ def test_equal_scores_order_by_id(bob: User) -> None:
 
 
 def test_comments_are_found_as_their_item(bob: User, alice: User) -> None:
-    from resources_app import writing
+    from resources_app.writing import write_path as writing
 
     task = make_task(title="Quiet")
     writing.add_comment(as_actor(alice), f"mcp://backlog/tasks/{task.ref}", "The **kraken** was here")
@@ -140,7 +140,7 @@ def test_leading_words_stay_words_when_somebody_filters_or_has_that_title(bob: U
 
 
 def test_sort_recent_orders_by_the_last_change(bob: User, alice: User) -> None:
-    from resources_app import writing
+    from resources_app.writing import write_path as writing
 
     first, second = make_task(title="Words words words"), make_task(title="words")
     writing.write(as_actor(alice), f"mcp://backlog/tasks/{first.ref}/priority", {"type": "set", "value": "low"})
@@ -186,7 +186,7 @@ def test_types_narrow_and_those_without_documents_find_nothing(bob: User) -> Non
 
 @pytest.mark.parametrize("sort", ["relevant", "recent"])
 def test_pages_follow_each_other_without_gap_or_repeat(bob: User, sort: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("search_app.gathering.WINDOW", 7)
+    monkeypatch.setattr("search_app.candidates.WINDOW", 7)
     refs = {make_task(title=f"Words {n} {'words ' * (n % 4)}").ref for n in range(23)}
     pages, cursor = [], None
     while True:
@@ -200,7 +200,7 @@ def test_pages_follow_each_other_without_gap_or_repeat(bob: User, sort: str, mon
 
 
 def test_of_very_many_matches_the_best_are_still_first(bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("search_app.gathering.WINDOW", 5)
+    monkeypatch.setattr("search_app.candidates.WINDOW", 5)
     exact = make_task(title="common")
     both = make_task(title="Also common", description="rare")
     rare = make_task(title="Only", description="a rare one")

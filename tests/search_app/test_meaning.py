@@ -6,15 +6,16 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group, User
 
-from resources_app import jobs, writing
 from resources_app.errors import NotFound
+from resources_app.jobs import queue
 from resources_app.models import Job
-from search_app import embedding
+from resources_app.writing import write_path
 from search_app.context import build_context
-from search_app.embeddings.snapshot import SNAPSHOT
+from search_app.index.rebuild import reindex, sweep
 from search_app.models import Document, Passage
-from search_app.rebuilding import reindex, sweep
 from search_app.search import search_unified
+from search_app.semantic import worker
+from search_app.semantic.snapshot import SNAPSHOT
 from tests.factories import as_actor, make_epic, make_task, task_uri
 from tests.search_app.finding import found, only
 
@@ -30,9 +31,9 @@ def _fresh_snapshot() -> Iterator[None]:
 
 
 def let_the_worker_embed() -> None:
-    embedding.enqueue_if_pending()
-    for running in iter(jobs.claim_next, None):
-        jobs.run(running)
+    worker.enqueue_if_pending()
+    for running in iter(queue.claim_next, None):
+        queue.run(running)
     assert not Job.objects.exclude(state=Job.State.DONE).exists()
 
 
@@ -73,7 +74,7 @@ def test_filters_and_visibility_hold_for_what_is_meant(bob: User, carol: User) -
     hidden = make_task(title=CAR, groups=[Group.objects.create(name="insiders").name])
     gone = make_task(title=CAR)
     let_the_worker_embed()
-    writing.archive(as_actor(carol), task_uri(gone))
+    write_path.archive(as_actor(carol), task_uri(gone))
     assert found(bob, MEANT, types="task") == [shown.ref]
     assert search_unified(bob, MEANT)["semantic_total"] == 2
     assert set(found(carol, MEANT, types="task")) == {shown.ref, hidden.ref}
@@ -90,7 +91,7 @@ def test_without_a_role_nothing_is_meant_either(mallory: User) -> None:
 
 @pytest.mark.django_db
 def test_a_narrow_filter_still_finds_its_own_among_very_many(bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("search_app.embeddings.snapshot.COMPARED", 3)
+    monkeypatch.setattr("search_app.semantic.snapshot.COMPARED", 3)
     for number in range(6):
         make_task(title=f"Car {number} does not start")
     wanted = make_task(title=CAR, status="blocked")
@@ -103,7 +104,7 @@ def test_an_edit_moves_the_meaning_and_embeds_only_what_changed(alice: User) -> 
     task = make_task(title="Notes", description="Invoices are sent on Monday. " * 60)
     let_the_worker_embed()
     vectors = {bytes(one.digest): bytes(one.vector) for one in Passage.objects.all()}
-    writing.write(as_actor(alice), task_uri(task, "description"), {"type": "append", "content": f"\n{CAR}."})
+    write_path.write(as_actor(alice), task_uri(task, "description"), {"type": "append", "content": f"\n{CAR}."})
     let_the_worker_embed()
     kept = [one for one in Passage.objects.order_by("number") if bytes(one.digest) in vectors]
     assert len(kept) == len(vectors) - 1
@@ -116,9 +117,9 @@ def test_a_write_that_comes_while_embedding_stays_pending(alice: User) -> None:
     task = make_task(title=CAR)
 
     def write_meanwhile() -> None:
-        writing.write(as_actor(alice), task_uri(task, "title"), {"type": "set", "value": "Invoices"})
+        write_path.write(as_actor(alice), task_uri(task, "title"), {"type": "set", "value": "Invoices"})
 
-    assert embedding.embed_some(write_meanwhile) == 1
+    assert worker.embed_some(write_meanwhile) == 1
     assert Document.objects.get().pending
     let_the_worker_embed()
     assert found(alice, MEANT) == []
@@ -139,7 +140,7 @@ def test_a_rebuild_keeps_the_vectors(bob: User) -> None:
 def test_what_is_deleted_or_lost_leaves_no_passage(carol: User) -> None:
     deleted, lost = make_task(title=CAR), make_task(title=CAR)
     let_the_worker_embed()
-    writing.delete_permanently(as_actor(carol), task_uri(deleted))
+    write_path.delete_permanently(as_actor(carol), task_uri(deleted))
     assert Passage.objects.count() == 1
     type(lost).objects.all().delete()
     sweep()
@@ -152,7 +153,7 @@ def test_without_the_model_everything_works_by_words(bob: User, settings: Any) -
     let_the_worker_embed()
     settings.SEARCH_EMBEDDINGS = False
     make_task(title="Another one")
-    embedding.enqueue_if_pending()
+    worker.enqueue_if_pending()
     assert not Job.objects.exclude(state=Job.State.DONE).exists()
     assert search_unified(bob, MEANT)["search_mode"] == "bm25"
     assert found(bob, "ignition") == [car.ref]

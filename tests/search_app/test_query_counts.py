@@ -25,7 +25,7 @@ def test_more_matches_cost_no_more_queries(bob: User) -> None:
 
 
 def test_very_many_matches_cost_a_few_more(bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("search_app.gathering.WINDOW", 5)
+    monkeypatch.setattr("search_app.candidates.WINDOW", 5)
     for n in range(30):
         make_task(title=f"needle {n}")
     assert queries(bob, "needle") <= 16

@@ -11,12 +11,13 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
-from resources_app import jobs, writing
+from resources_app.jobs import queue
 from resources_app.models import Comment, Job, Task
-from search_app import rebuilding
-from search_app.indexing import current_state
+from resources_app.writing import write_path
+from search_app.index import rebuild
+from search_app.index.rebuild import heal, index_health, reindex, sweep
+from search_app.index.write import current_state
 from search_app.models import Document, IndexState
-from search_app.rebuilding import heal, index_health, reindex, sweep
 from tests.factories import as_actor, make_epic, make_task
 from tests.other_processes import run, shared_environment, start
 from tests.search_app.finding import found
@@ -52,7 +53,7 @@ def test_what_came_past_the_write_path_is_found_after_a_rebuild(bob: User, capsy
 def test_while_a_rebuild_runs_the_live_index_answers_and_both_follow_writes(
     bob: User, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rebuilding, "CHUNK", 2)
+    monkeypatch.setattr(rebuild, "CHUNK", 2)
     tasks = [make_task(title=f"Needle {n}") for n in range(5)]
 
     def meddle(done: int, total: int, note: str) -> None:
@@ -60,7 +61,7 @@ def test_while_a_rebuild_runs_the_live_index_answers_and_both_follow_writes(
         if done == 2:
             for task in (tasks[0], tasks[4]):
                 address = f"mcp://backlog/tasks/{task.ref}/title"
-                writing.write(as_actor(alice), address, {"type": "set", "value": "Thread"})
+                write_path.write(as_actor(alice), address, {"type": "set", "value": "Thread"})
 
     reindex(meddle)
     assert found(bob, "needle") == [task.ref for task in tasks[1:4]]
@@ -99,11 +100,11 @@ def test_the_sweep_heals_what_is_missing_stale_or_left_over(bob: User) -> None:
 
 def test_an_outdated_schema_is_reported_and_rebuilt_by_the_sweep(bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
     make_task(title="Needle")
-    monkeypatch.setattr(rebuilding, "SCHEMA", 2)
+    monkeypatch.setattr(rebuild, "SCHEMA", 2)
     assert index_health()["status"] == "stale"
-    jobs.enqueue("sweep_index", {}, key="sweep_index")
-    while running := jobs.claim_next():
-        jobs.run(running)
+    queue.enqueue("sweep_index", {}, key="sweep_index")
+    while running := queue.claim_next():
+        queue.run(running)
     assert list(Job.objects.order_by("pk").values_list("kind", "state")) == [
         ("sweep_index", "done"),
         ("reindex", "done"),
@@ -113,9 +114,9 @@ def test_an_outdated_schema_is_reported_and_rebuilt_by_the_sweep(bob: User, monk
 
 def test_a_rebuild_of_an_older_schema_starts_over(bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
     make_task(title="Needle")
-    rebuilding._start()
-    rebuilding._step(current_state())
-    monkeypatch.setattr(rebuilding, "SCHEMA", 2)
+    rebuild._start()
+    rebuild._step(current_state())
+    monkeypatch.setattr(rebuild, "SCHEMA", 2)
     assert reindex() == 1
     assert current_state().live_schema == 2 and found(bob, "needle") == ["TASK-0001"]
 

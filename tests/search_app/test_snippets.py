@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search_app.documents import Field
+from search_app.index.documents import Field
 from search_app.snippets import LENGTH, Lookup, make_snippet, plain_text
 from search_app.terms import parse
 

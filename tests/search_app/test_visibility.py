@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import AnonymousUser, Group, User
 
-from resources_app import writing
 from resources_app.models import Task
-from resources_app.storing import create_resource
+from resources_app.writing import write_path
+from resources_app.writing.stored_files import create_resource
 from search_app.search import search_unified
 from tests.factories import as_actor, make_epic, make_task, make_user, system
 from tests.search_app.finding import found
@@ -81,9 +81,9 @@ def test_a_deleted_group_hides_its_things_from_all_but_admins(insiders: Group, b
 def test_limiting_and_opening_a_task_takes_effect_with_the_write(insiders: Group, bob: User, carol: User) -> None:
     task = make_task(title="needle")
     uri = f"mcp://backlog/tasks/{task.ref}/groups"
-    writing.write(as_actor(carol), uri, {"type": "set", "value": ["insiders"]})
+    write_path.write(as_actor(carol), uri, {"type": "set", "value": ["insiders"]})
     assert found(bob, "needle") == []
-    writing.write(as_actor(carol), uri, {"type": "set", "value": []})
+    write_path.write(as_actor(carol), uri, {"type": "set", "value": []})
     assert found(bob, "needle") == [task.ref]
 
 
@@ -108,9 +108,9 @@ def test_what_is_counted_is_what_is_listed_with_every_filter_for_everybody(
             title=f"needle {n}", labels=["odd"] if n % 2 else [], groups=["insiders"] if n % 3 == 0 else []
         )
         address = f"mcp://backlog/tasks/{task.ref}"
-        writing.write(as_actor(carol), f"{address}/status", {"type": "set", "value": statuses[n % 4 % 3]})
+        write_path.write(as_actor(carol), f"{address}/status", {"type": "set", "value": statuses[n % 4 % 3]})
         if n % 5 == 0:
-            writing.archive(as_actor(carol), address)
+            write_path.archive(as_actor(carol), address)
     make_epic(title="needle", groups=["insiders"])
     create_resource(system(), "resources/needle.md", "needle")
     choices: list[dict[str, Any]] = [{}, {"status": "open"}, {"status": ["open", "done"]}, {"label": "odd"}]

@@ -11,9 +11,9 @@ from django.test import Client
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, set_token_value
 
-from resources_app import tokens
-from resources_app.access import Actor
-from resources_app.credentials import recognise
+from resources_app.identity import tokens
+from resources_app.identity.credentials import recognise
+from resources_app.identity.roles import Actor
 from resources_app.models import ApiToken
 from tests.accounts.flow import RESOURCE
 from tests.factories import make_user

@@ -8,9 +8,9 @@ import yaml
 from django.core.management.color import no_style
 from django.db import connection
 
-from resources_app import storing, writing
-from resources_app.access import Actor
+from resources_app.identity.roles import Actor
 from resources_app.models import Change, Comment
+from resources_app.writing import stored_files, write_path
 from tests.factories import as_actor, make_epic, make_task, make_user, task_uri
 from tests.security.callers import ADMINS, NOBODY, READERS, STRANGERS, WRITERS
 
@@ -72,15 +72,15 @@ def fill() -> None:
     make_task(title="First secret", evidence=["e"], groups=["security"], actor=insider)
     make_task(title="Of the archived epic", epic_id="EPIC-0002", actor=alice)
     _count_comments_from_one()
-    writing.add_comment(alice, task_uri(first), "A comment")
+    write_path.add_comment(alice, task_uri(first), "A comment")
     for uri in ("mcp://backlog/epics/EPIC-0001", task_uri(archived)):
-        writing.add_comment(alice, uri, "A comment")
-    writing.write(alice, f"{task_uri(first)}/evidence", {"type": "array_append", "value": "f"})
+        write_path.add_comment(alice, uri, "A comment")
+    write_path.write(alice, f"{task_uri(first)}/evidence", {"type": "array_append", "value": "f"})
     Change.objects.filter(pk=Change.objects.latest("pk").pk).update(batch=BATCH)
-    writing.archive(alice, task_uri(archived))
-    writing.archive(alice, "mcp://backlog/epics/EPIC-0002")
+    write_path.archive(alice, task_uri(archived))
+    write_path.archive(alice, "mcp://backlog/epics/EPIC-0002")
     for area in ("resources", "artifacts"):
-        storing.create_resource(alice, f"{area}/docs/a.md", "# A\n")
+        stored_files.create_resource(alice, f"{area}/docs/a.md", "# A\n")
 
 
 def _count_comments_from_one() -> None:

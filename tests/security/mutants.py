@@ -41,14 +41,14 @@ class Mutant:
 MUTANTS = [
     Mutant(
         "scopes are ignored",
-        "resources_app/access.py",
+        "resources_app/identity/roles.py",
         'return self.scope != "read" and may_write(self.user)',
         "return may_write(self.user)",
         "tests/security/test_addresses.py::test_every_tool_serves_whom_it_is_meant_for",
     ),
     Mutant(
         "restricted things are shown",
-        "resources_app/querysets.py",
+        "resources_app/models/querysets.py",
         "return self.filter(Q(restricted=False) | Exists(mine))",
         "return self.all()",
         "tests/security/test_addresses.py::test_what_is_not_yours_cannot_be_told_from_what_is_not_there",
@@ -69,7 +69,7 @@ MUTANTS = [
     ),
     Mutant(
         "tokens for other servers are taken",
-        "resources_app/credentials.py",
+        "resources_app/identity/credentials.py",
         "if scope is None or not any(map(is_for_this_server, grant.resource or ())):",
         "if scope is None:",
         "tests/accounts/test_oauth_flow.py::test_a_token_for_another_server_is_worth_nothing_here",
@@ -83,7 +83,7 @@ MUTANTS = [
     ),
     Mutant(
         "links are followed out of a root",
-        "resources_app/files.py",
+        "resources_app/files/disk.py",
         "_FILE = os.O_RDONLY | os.O_NOFOLLOW |",
         "_FILE = os.O_RDONLY |",
         "tests/resources_app/test_files.py::test_opening_takes_plain_names_only_and_follows_no_link",
@@ -97,28 +97,28 @@ MUTANTS = [
     ),
     Mutant(
         "one request too many",
-        "backlog_site/rates.py",
+        "backlog_site/serving/rate_limit.py",
         "return self.used > self.rate.allowed",
         "return self.used > self.rate.allowed + 1",
         "tests/backlog_site/test_rates.py::test_exactly_as_many_as_allowed_get_through_however_many_ask_at_once",
     ),
     Mutant(
         "secrets are logged",
-        "backlog_site/log_scrubbing.py",
+        "backlog_site/operations/log_scrubbing.py",
         "return {key: _scrubbed(value, key) for key, value in event.items()}",
         "return event",
         "tests/backlog_site/test_log_scrubbing.py::test_a_traceback_with_a_token_in_it_is_masked",
     ),
     Mutant(
         "a stale ETag is taken",
-        "resources_app/write_session.py",
+        "resources_app/writing/session.py",
         'if etag is None or normalise(etag) in {current, "*"}:',
         "if etag is None or isinstance(etag, str):",
         "tests/resources_app/test_writing_conflict.py::test_a_stale_etag_conflicts_with_the_diff_from_the_callers_version",
     ),
     Mutant(
         "half of a batch stays",
-        "resources_app/writing.py",
+        "resources_app/writing/write_path.py",
         "        with transaction.atomic():\n            yield\n",
         "        if transaction:\n            yield\n",
         "tests/concurrency/test_killed.py"
@@ -126,7 +126,7 @@ MUTANTS = [
     ),
     Mutant(
         "a clock that is set back keeps work from being done",
-        "resources_app/clock.py",
+        "resources_app/jobs/clock.py",
         "return Q(lease_until__lt=at) | Q(lease_until__gt=at + 2 * length)",
         "return Q(lease_until__lt=at)",
         "tests/faults/test_clock.py::test_what_waits_and_what_a_dead_worker_left_is_done_though_the_clock_was_set_back",
@@ -140,7 +140,7 @@ MUTANTS = [
     ),
     Mutant(
         "an address makes the server stumble",
-        "resources_app/uris.py",
+        "resources_app/addresses/uris.py",
         "    match = _SHAPE.fullmatch(uri)\n",
         '    match = _SHAPE.fullmatch(uri)\n    assert "%" not in uri\n',
         "tests/fuzz/test_addresses_and_operations.py::test_any_address_reads_or_is_refused",
@@ -154,31 +154,35 @@ MUTANTS = [
     ),
     Mutant(
         "of two edits at once one is lost",
-        "resources_app/write_session.py",
+        "resources_app/writing/session.py",
         "filter(pk=thing.pk, version=was)",
         "filter(pk=thing.pk)",
         "tests/concurrency/test_lost_updates.py::test_no_edit_is_lost_among_many_writers[16-100]",
         also=(
-            ("resources_app/writing.py", "        with transaction.atomic():\n            yield\n", "        yield\n"),
+            (
+                "resources_app/writing/write_path.py",
+                "        with transaction.atomic():\n            yield\n",
+                "        yield\n",
+            ),
         ),
     ),
     Mutant(
         "half of an atomic batch stays",
-        "resources_app/batches.py",
+        "resources_app/writing/batches.py",
         "        if atomic:\n            raise\n",
         "        if atomic and not entry:\n            raise\n",
         "tests/resources_app/test_batches.py::test_an_atomic_batch_with_one_failure_leaves_nothing",
     ),
     Mutant(
         "a repeated request acts again",
-        "resources_app/batches.py",
+        "resources_app/writing/batches.py",
         "            return _kept_answer(owner, key, digest)\n",
         "            return run()\n",
         "tests/resources_app/test_idempotency.py::test_the_same_request_again_gets_the_same_answer_and_acts_once",
     ),
     Mutant(
         "history is replayed in the wrong order",
-        "resources_app/history.py",
+        "resources_app/history/revisions.py",
         'version__gt=base.version).order_by("version")',
         'version__gt=base.version).order_by("-version")',
         "tests/resources_app/test_history.py::test_any_version_reads_back_as_it_was",
@@ -192,7 +196,7 @@ MUTANTS = [
     ),
     Mutant(
         "rights in IntelligenceBank are anybody's",
-        "resources_app/querysets.py",
+        "resources_app/models/querysets.py",
         "filter(link__user_id=user.pk or 0, expires_at__gt=Now())",
         "filter(expires_at__gt=Now())",
         "tests/intelligencebank/test_rights.py::test_two_people_see_their_own_parts",
@@ -207,7 +211,7 @@ MUTANTS = [
     ),
     Mutant(
         "streams tell everybody of everything",
-        "resources_app/subscriptions.py",
+        "resources_app/reading/watching.py",
         'return set(Change.objects.visible_to(user).filter(pk__in=changes).values_list("pk", flat=True))',
         "return set(changes)",
         "tests/mcp/test_events.py::test_what_somebody_may_not_see_they_are_not_told_of",
@@ -235,7 +239,7 @@ MUTANTS = [
     ),
     Mutant(
         "an undo takes back the words of others",
-        "resources_app/undoing.py",
+        "resources_app/writing/undo.py",
         "            refuse_words_of_others(actor, thing)\n",
         "",
         "tests/api/test_undo.py::test_what_somebody_said_is_taken_back_by_themselves_or_an_admin",
@@ -249,14 +253,14 @@ MUTANTS = [
     ),
     Mutant(
         "a count of hits tells of what is hidden",
-        "search_app/marks.py",
+        "search_app/backends/visibility_tokens.py",
         'LIMITED if columns["restricted"] else SHARED',
         "SHARED",
         "tests/search_app/test_visibility.py::test_what_is_limited_to_a_group_shows_to_its_members_and_admins",
     ),
     Mutant(
         "whoever has no role is offered names",
-        "resources_app/catalogue.py",
+        "resources_app/reading/catalogue.py",
         "    if not may_read(actor.user):\n        return []\n",
         "",
         "tests/security/test_restricted.py::test_without_a_role_nothing_is_listed_counted_completed_or_found",

@@ -8,13 +8,13 @@ from django.db import transaction
 from backlog_site.mcp.context import acting_as
 from backlog_site.mcp.server import toolsets
 from backlog_site.mcp.tools import BacklogTools
-from resources_app.access import Actor
 from resources_app.errors import BacklogError
+from resources_app.identity.roles import Actor
 from resources_app.models import Change
-from resources_app.patterns import Entry
-from resources_app.reading import read
-from resources_app.registry import REGISTRY
-from resources_app.writing import write
+from resources_app.reading.by_address import read
+from resources_app.reading.patterns import Entry
+from resources_app.reading.registry import REGISTRY
+from resources_app.writing.write_path import write
 from tests.factories import as_actor, make_user
 from tests.security.callers import EVERYBODY, STRANGERS, Caller, all_callers
 from tests.security.matrix import TABLE, Row, fill, is_unsettled, rows
@@ -148,7 +148,7 @@ def test_what_is_not_yours_cannot_be_told_from_what_is_not_there(callers: dict[s
 
 
 def test_no_list_count_search_feed_or_completion_tells_of_it(callers: dict[str, Caller]) -> None:
-    from resources_app import catalogue
+    from resources_app.reading import catalogue
     from search_app.search import search_unified
 
     alice = callers["contributor_token"].actor

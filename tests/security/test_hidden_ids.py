@@ -7,12 +7,13 @@ from django.contrib.auth.models import User
 
 from backlog_site.mcp.context import acting_as
 from backlog_site.mcp.tools import BacklogTools
-from resources_app import subscriptions, undoing, writing
-from resources_app.access import Actor
-from resources_app.batches import write_batch
 from resources_app.errors import BacklogError
+from resources_app.identity.roles import Actor
 from resources_app.models import Change, Task
-from resources_app.reading import read
+from resources_app.reading import watching
+from resources_app.reading.by_address import read
+from resources_app.writing import undo, write_path
+from resources_app.writing.batches import write_batch
 from search_app.search import search_unified
 from tests.api.clients import ApiClient, error_of
 from tests.factories import as_actor, make_epic, make_task, make_user
@@ -50,7 +51,7 @@ class World:
         self.set("epic_id", self.epic)
 
     def set(self, field: str, value: Any) -> None:
-        writing.write(self.insider, f"{self.uri}/{field}", {"type": "set", "value": value})
+        write_path.write(self.insider, f"{self.uri}/{field}", {"type": "set", "value": value})
 
     def depends_on(self) -> list[str]:
         return list(Task.objects.get(title="Visible").depends_on)
@@ -141,7 +142,7 @@ def test_tools_hide_them(world: World, tool: str, arguments: dict[str, Any], ali
 
 def test_notices_and_search_results_hide_them(world: World, alice: User) -> None:
     change = Change.objects.filter(ref=world.task).order_by("-version").first()
-    assert change and not world.told_by(subscriptions.describe(change, world.uri))
+    assert change and not world.told_by(watching.describe(change, world.uri))
     [hit] = [hit for hit in search_unified(alice, "visible")["results"] if hit["id"] == world.task]
     assert hit["parent_id"] == HIDDEN
 
@@ -168,7 +169,7 @@ def test_dry_runs_diffs_and_conflicts_hide_them(world: World, operation: dict[st
     entry = {"uri": world.uri, "operation": operation}
     assert not world.told_by(write_batch(actor, [entry], dry_run=True))
     with pytest.raises(BacklogError) as caught:
-        writing.write(actor, world.uri, operation, f"{world.task}.1")
+        write_path.write(actor, world.uri, operation, f"{world.task}.1")
     assert not world.told_by(caught.value.as_json())
 
 
@@ -194,7 +195,7 @@ def test_a_list_that_is_written_back_keeps_them(world: World, alice: User) -> No
     ids=str,
 )
 def test_one_is_removed_only_by_who_says_so(world: World, operation: Any, left: list[str], alice: User) -> None:
-    writing.write(as_actor(alice), f"{world.uri}/depends_on", operation)
+    write_path.write(as_actor(alice), f"{world.uri}/depends_on", operation)
     assert world.depends_on() == [getattr(world, name) for name in left]
 
 
@@ -203,7 +204,7 @@ def test_one_cannot_be_guessed(world: World, alice: User) -> None:
     answers = []
     for ref in (world.secret, "TASK-0909"):
         with pytest.raises(BacklogError) as caught:
-            writing.write(actor, f"{world.uri}/depends_on", {"type": "array_remove", "value": ref})
+            write_path.write(actor, f"{world.uri}/depends_on", {"type": "array_remove", "value": ref})
         answers.append(str(caught.value.as_json()).replace(ref, "?"))
     assert answers[0] == answers[1]
 
@@ -221,7 +222,7 @@ def test_undoing_what_named_them_tells_nothing(world: World, alice: User) -> Non
     removed = {"uri": f"{world.uri}/depends_on", "operation": {"type": "set", "value": [world.plain]}}
     batch = write_batch(world.insider, [removed])["batch"]
     with pytest.raises(BacklogError) as caught:
-        undoing.undo_batch(as_actor(alice), batch)
+        undo.undo_batch(as_actor(alice), batch)
     assert not world.told_by(caught.value.as_json())
 
 

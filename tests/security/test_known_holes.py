@@ -19,7 +19,7 @@ from django.contrib.auth.models import User
 
 from backlog_site.mcp.server import low_level, toolsets
 from resources_app.errors import BacklogError
-from resources_app.reading import read
+from resources_app.reading.by_address import read
 from tests.api.clients import ApiClient
 from tests.architecture.rules import sources
 from tests.factories import as_actor, make_task
@@ -201,7 +201,7 @@ def test_no_sql_is_made_from_text() -> None:
     ]
     # Pragmas with numbers of our own, and the names of the index's own tables; every value is a parameter.
     backends = {"search_app/backends/postgres.py", "search_app/backends/sqlite.py"}
-    assert set(formatted) <= {"resources_app/tokens.py", "backlog_site/sqlite/base.py"} | backends
+    assert set(formatted) <= {"resources_app/identity/tokens.py", "backlog_site/sqlite/base.py"} | backends
 
 
 def test_a_query_in_a_value_stays_a_value(alice: User) -> None:

@@ -12,13 +12,14 @@ from django.contrib.auth.models import User
 
 from backlog_site.mcp.context import acting_as
 from backlog_site.mcp.tools import BacklogTools
-from resources_app import catalogue, storing, writing
-from resources_app.access import Actor
 from resources_app.errors import BacklogError
-from resources_app.patterns import Entry
-from resources_app.reading import read
-from resources_app.registry import REGISTRY
-from resources_app.writing import write
+from resources_app.identity.roles import Actor
+from resources_app.reading import catalogue
+from resources_app.reading.by_address import read
+from resources_app.reading.patterns import Entry
+from resources_app.reading.registry import REGISTRY
+from resources_app.writing import stored_files, write_path
+from resources_app.writing.write_path import write
 from search_app.search import search_unified
 from tests.api.clients import ApiClient
 from tests.factories import as_actor, make_epic, make_task, make_user
@@ -48,12 +49,12 @@ def hide(insider: Actor) -> None:
     make_epic(title=f"{SECRET} epic", evidence=["e"], **limited)
     make_epic(title=f"{SECRET} archived epic", evidence=["e"], **limited)
     make_task(title=f"{SECRET} archived", evidence=["e"], **limited)
-    assert writing.add_comment(insider, f"mcp://backlog/tasks/{TASK[0]}", f"{SECRET} said").pk == int(COMMENT[0])
+    assert write_path.add_comment(insider, f"mcp://backlog/tasks/{TASK[0]}", f"{SECRET} said").pk == int(COMMENT[0])
     for uri in (f"mcp://backlog/tasks/{ARCHIVED_TASK[0]}", f"mcp://backlog/epics/{ARCHIVED_EPIC[0]}"):
-        writing.archive(insider, uri)
+        write_path.archive(insider, uri)
     for area in ("resources", "artifacts"):
         for path in (FILE[0], f"{FOLDER[0]}/a.md"):
-            storing.create_resource(insider, f"{area}/{path}", f"# {SECRET}\n", groups=["security"])
+            stored_files.create_resource(insider, f"{area}/{path}", f"# {SECRET}\n", groups=["security"])
 
 
 def addresses(entry: Entry) -> list[tuple[str, str]]:
@@ -245,7 +246,7 @@ def test_without_a_role_nothing_is_listed_counted_completed_or_found(alice: User
 def test_storing_at_a_hidden_path_says_nothing_of_what_is_there(alice: User, archived: bool) -> None:
     insider = as_actor(User.objects.get(username="insider"))
     if archived:
-        storing.remove(insider, f"resources/{FILE[0]}")
+        stored_files.remove(insider, f"resources/{FILE[0]}")
     client = ApiClient(alice)
     put = {"data": b"x", "content_type": "text/markdown", "headers": client._headers}
     places = [FILE[0], f"{FILE[0]}/below.md", FOLDER[0]] if not archived else [FILE[0]]
@@ -254,7 +255,7 @@ def test_storing_at_a_hidden_path_says_nothing_of_what_is_there(alice: User, arc
             client._client.put(f"/api/v1/resources/{place}", **put),
             client.post("/api/v1/resources/", {"path": place, "content": "x"}),
         ]
-        storing.create_resource(as_actor(alice), f"resources/mine-{len(place)}.md", "x")
+        stored_files.create_resource(as_actor(alice), f"resources/mine-{len(place)}.md", "x")
         answers.append(client.patch(f"/api/v1/resources/mine-{len(place)}.md", {"path": place}))
         assert [answer.status_code for answer in answers] == [403] * 3, place
         messages = {answer.json()["error"]["message"] for answer in answers}

@@ -7,11 +7,11 @@ from django.contrib.auth.models import User
 
 from backlog_site.mcp.context import acting_as
 from backlog_site.mcp.tools import BacklogTools
-from resources_app import storing, undoing, writing
-from resources_app.batches import write_batch
 from resources_app.errors import PermissionDenied
 from resources_app.models import Change, Task
-from resources_app.writing import write
+from resources_app.writing import stored_files, undo, write_path
+from resources_app.writing.batches import write_batch
+from resources_app.writing.write_path import write
 from tests.api.clients import ApiClient, error_of
 from tests.factories import as_actor, make_epic, make_task, make_user
 
@@ -28,7 +28,7 @@ def evan(db: None) -> User:
 
 @pytest.mark.parametrize("kind", ["task", "epic"])
 def test_a_contributor_cannot_hide_what_is_not_theirs(alice: User, evan: User, kind: str) -> None:
-    item = writing.create_item(as_actor(alice), kind, {"title": "Ours"})
+    item = write_path.create_item(as_actor(alice), kind, {"title": "Ours"})
     client, path = ApiClient(evan), f"/api/v1/{kind}s/{item.ref}/"
     refused = client.patch(path, {"groups": ["otherg"], "title": "Mine"})
     assert refused.status_code == 403 and error_of(refused)["details"]["field"] == "groups"
@@ -39,10 +39,10 @@ def test_a_contributor_cannot_hide_what_is_not_theirs(alice: User, evan: User, k
 
 
 def test_a_contributor_cannot_hide_a_file_of_others(alice: User, evan: User) -> None:
-    storing.create_resource(as_actor(alice), "resources/ours.md", "# Ours\n")
+    stored_files.create_resource(as_actor(alice), "resources/ours.md", "# Ours\n")
     refused = ApiClient(evan).patch("/api/v1/resources/ours.md", {"groups": ["otherg"]})
     assert refused.status_code == 403
-    storing.create_resource(as_actor(evan), "resources/mine.md", "# Mine\n")
+    stored_files.create_resource(as_actor(evan), "resources/mine.md", "# Mine\n")
     assert ApiClient(evan).patch("/api/v1/resources/mine.md", {"groups": ["otherg"]}).status_code == 200
 
 
@@ -73,8 +73,8 @@ def test_restoring_and_undoing_are_held_to_the_same_rule(evan: User) -> None:
     with pytest.raises(PermissionDenied):
         write(erin, uri, {"type": "restore", "version": 1})
     with pytest.raises(PermissionDenied):
-        undoing.undo_batch(erin, batch)
-    undoing.undo_batch(as_actor(evan), batch)
+        undo.undo_batch(erin, batch)
+    undo.undo_batch(as_actor(evan), batch)
     assert Task.objects.get(pk=task.pk).groups == []
 
 

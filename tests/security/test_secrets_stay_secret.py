@@ -15,11 +15,12 @@ from django.middleware.csrf import get_token
 from django.test import Client, RequestFactory
 from django.utils import timezone
 
-from backlog_site.log_scrubbing import scrub
-from resources_app import jobs, tokens
+from backlog_site.operations.log_scrubbing import scrub
+from resources_app.identity import tokens
+from resources_app.jobs import queue
 from resources_app.models import Job
-from resources_app.reading import read
-from resources_app.scrubbing import MASK, scrub_text
+from resources_app.reading.by_address import read
+from resources_app.safety.scrubbing import MASK, scrub_text
 from tests.accounts.flow import agree, client_id, exchange, question
 from tests.api.clients import ApiClient
 from tests.factories import as_actor
@@ -122,7 +123,7 @@ def log() -> Iterator[Any]:
 
 def test_no_secret_is_logged_or_kept_in_a_job_error(secrets: dict[str, str], log: Any) -> None:
     for secret, text in texts(secrets):
-        for shown in (scrub_text(text), jobs.describe(RuntimeError(text)), log(text)):
+        for shown in (scrub_text(text), queue.describe(RuntimeError(text)), log(text)):
             assert MASK in shown and secret not in shown, text
 
 
@@ -141,9 +142,9 @@ def test_no_secret_of_a_failed_job_is_shown_by_admin_desk_address_or_metrics(
     quoted = texts(secrets)
     now = timezone.now()
     for number, (_, text) in enumerate(quoted):
-        last = {"state": "running", "attempts": jobs.MAX_ATTEMPTS}
+        last = {"state": "running", "attempts": queue.MAX_ATTEMPTS}
         job = Job.objects.create(kind="odd", key=str(number), run_at=now, created_at=now, **last)
-        jobs.RunningJob(job.pk, "odd", {}, jobs.MAX_ATTEMPTS).fail(jobs.describe(RuntimeError(text)))
+        queue.RunningJob(job.pk, "odd", {}, queue.MAX_ATTEMPTS).fail(queue.describe(RuntimeError(text)))
     shown = [
         browser.get("/admin/resources_app/job/").content.decode(),
         *(browser.get(f"/admin/resources_app/job/{pk}/change/").content.decode() for pk in _job_ids()),

@@ -6,10 +6,10 @@ from urllib.parse import quote
 import pytest
 from django.contrib.auth.models import User
 
-from resources_app import writing
-from resources_app.access import Actor
+from backlog_site.viewer.queries import boards
+from resources_app.identity.roles import Actor
 from resources_app.models import Task
-from resources_app.pages import boards
+from resources_app.writing import write_path
 from tests.factories import make_epic, make_task
 from tests.viewer.browsing import fragment, signed_in, text_of
 
@@ -78,7 +78,7 @@ def test_the_number_of_queries_does_not_grow_with_the_cards(
 def test_a_conflict_about_the_epic_leaves_the_status_as_it_was(tasks: list[Task], alice: User) -> None:
     client, other = signed_in(alice), make_epic(title="Another")
     [card] = boards.cards(alice, [], ["TASK-0001"])
-    writing.write(Actor(alice, "web"), "mcp://backlog/tasks/TASK-0001/epic_id", {"type": "set", "value": None})
+    write_path.write(Actor(alice, "web"), "mcp://backlog/tasks/TASK-0001/epic_id", {"type": "set", "value": None})
     body = {"status": "done", "status_etag": card.etag, "epic_id": other.ref, "epic_id_etag": card.epic_etag}
     answer = client.post("/t/TASK-0001/move/", body, headers={"Accept": "application/json"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "conflict")
@@ -93,7 +93,7 @@ def test_a_conflict_about_the_epic_leaves_the_status_as_it_was(tasks: list[Task]
 def test_a_card_says_what_is_ticked_and_who_wrote_last(tasks: list[Task], alice: User) -> None:
     found = boards.cards(alice, [], ["TASK-0003"])
     assert (found[0].ticked, found[0].boxes) == (1, 2)
-    writing.write(
+    write_path.write(
         Actor(alice, "mcp", "claude-code"), "mcp://backlog/tasks/TASK-0003/priority", {"type": "set", "value": "low"}
     )
     assert boards.cards(alice, [], ["TASK-0003"])[0].agent == "claude-code"

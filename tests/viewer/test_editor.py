@@ -8,9 +8,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from resources_app import writing
-from resources_app.access import Actor
+from resources_app.identity.roles import Actor
 from resources_app.models import Change, Task
+from resources_app.writing import write_path
 from tests.factories import make_task, task_uri
 from tests.viewer.browsing import fragment, signed_in, text_of
 
@@ -50,7 +50,7 @@ def save(client: Client, task: Task, form: dict[str, str], **changed: str) -> An
 
 
 def write(user: User, task: Task, field: str, value: str) -> None:
-    writing.write(Actor(user, "mcp", "claude-code"), task_uri(task, field), {"type": "set", "value": value})
+    write_path.write(Actor(user, "mcp", "claude-code"), task_uri(task, field), {"type": "set", "value": value})
 
 
 def test_one_save_writes_title_and_description_as_one_batch(alice: User, task: Task) -> None:

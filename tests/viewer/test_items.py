@@ -3,10 +3,10 @@
 import pytest
 from django.contrib.auth.models import User
 
-from resources_app import writing
-from resources_app.access import Actor
+from backlog_site.viewer.queries.items import item_page
+from resources_app.identity.roles import Actor
 from resources_app.models import Task
-from resources_app.pages.items import item_page
+from resources_app.writing import write_path
 from tests.factories import make_epic, make_task, task_uri
 from tests.viewer.browsing import fragment, signed_in, text_of
 
@@ -35,7 +35,7 @@ def test_a_field_is_set_in_place(alice: User, task: Task) -> None:
 
 
 def test_an_empty_choice_takes_the_value_away(alice: User, task: Task) -> None:
-    writing.write(Actor(alice, "web"), task_uri(task, "assignee"), {"type": "set", "value": "alice"})
+    write_path.write(Actor(alice, "web"), task_uri(task, "assignee"), {"type": "set", "value": "alice"})
     fragment(signed_in(alice), f"/t/{task.ref}/set/", {"field": "assignee", "value": ""})
     assert stored(task).assignee is None
 
@@ -48,7 +48,7 @@ def test_without_javascript_an_edit_leads_back_to_the_page(alice: User, task: Ta
 def test_a_conflict_shows_both_versions_and_their_merge(alice: User, carol: User, task: Task) -> None:
     seen = etag(alice, task, "description")
     theirs = {"type": "str_replace", "old_str": "First", "new_str": "Their first"}
-    writing.write(Actor(carol, "mcp", "claude-code"), task_uri(task, "description"), theirs)
+    write_path.write(Actor(carol, "mcp", "claude-code"), task_uri(task, "description"), theirs)
     mine = BASE.replace("Third", "My third")
     body = {"field": "description", "value": mine.replace("\n", "\r\n"), "etag": seen}
     answer = fragment(signed_in(alice), f"/t/{task.ref}/set/", body)
@@ -62,7 +62,7 @@ def test_a_conflict_shows_both_versions_and_their_merge(alice: User, carol: User
 
 def test_the_merge_is_saved_with_the_tag_the_dialog_carries(alice: User, carol: User, task: Task) -> None:
     seen = etag(alice, task, "description")
-    writing.write(Actor(carol, "mcp"), task_uri(task, "description"), {"type": "append", "content": "\nTheirs"})
+    write_path.write(Actor(carol, "mcp"), task_uri(task, "description"), {"type": "append", "content": "\nTheirs"})
     client = signed_in(alice)
     dialog = fragment(client, f"/t/{task.ref}/set/", {"field": "description", "value": "Mine\n" + BASE, "etag": seen})
     fresh = text_of(dialog).split('name="description_etag" value="')[1].split('"')[0]
@@ -74,7 +74,7 @@ def test_the_merge_is_saved_with_the_tag_the_dialog_carries(alice: User, carol: 
 
 def test_a_move_with_a_stale_tag_is_told_as_a_conflict(alice: User, carol: User, task: Task) -> None:
     seen = etag(alice, task, "status")
-    writing.write(Actor(carol, "web"), task_uri(task, "status"), {"type": "set", "value": "blocked"})
+    write_path.write(Actor(carol, "web"), task_uri(task, "status"), {"type": "set", "value": "blocked"})
     body = {"field": "status", "value": "done", "etag": seen}
     answer = signed_in(alice).post(f"/t/{task.ref}/set/", body, headers={"Accept": "application/json"})
     assert answer.status_code == 409
@@ -125,7 +125,7 @@ def test_a_box_is_ticked_by_its_line(alice: User) -> None:
 
 def test_a_box_that_moved_meanwhile_is_not_ticked(alice: User, carol: User) -> None:
     task = make_task(description="- [ ] one\n- [ ] two")
-    writing.write(Actor(carol, "mcp"), task_uri(task, "description"), {"type": "prepend", "content": "- [ ] zero\n"})
+    write_path.write(Actor(carol, "mcp"), task_uri(task, "description"), {"type": "prepend", "content": "- [ ] zero\n"})
     answer = fragment(signed_in(alice), f"/t/{task.ref}/tick/", {"line": "0", "label": "one", "checked": "true"})
     assert answer.status_code == 409
     assert "[x]" not in stored(task).description
@@ -176,8 +176,8 @@ def test_an_epic_shows_its_tasks_and_how_far_they_are(alice: User) -> None:
 
 
 def test_a_comment_is_edited_and_taken_back_from_the_page(alice: User, carol: User, task: Task) -> None:
-    mine = writing.add_comment(Actor(alice, "web"), task_uri(task), "Frist words")
-    theirs = writing.add_comment(Actor(carol, "web"), task_uri(task), "Theirs")
+    mine = write_path.add_comment(Actor(alice, "web"), task_uri(task), "Frist words")
+    theirs = write_path.add_comment(Actor(carol, "web"), task_uri(task), "Theirs")
     client, path = signed_in(alice), f"/t/{task.ref}/comment/{mine.pk}/"
     page = text_of(client.get(f"/t/{task.ref}/"))
     assert path in page and f"/comment/{theirs.pk}/" not in page

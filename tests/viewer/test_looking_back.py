@@ -6,9 +6,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from resources_app import storing, writing
-from resources_app.access import Actor
+from resources_app.identity.roles import Actor
 from resources_app.models import Change
+from resources_app.writing import stored_files, write_path
 from tests.factories import as_actor, make_epic, make_task, task_uri
 from tests.viewer.browsing import fragment, signed_in, text_of
 
@@ -17,10 +17,10 @@ from tests.viewer.browsing import fragment, signed_in, text_of
 def deeds(carol: User) -> None:
     make_epic(title="An outcome")
     task = make_task(title="A piece of work")
-    writing.add_comment(as_actor(carol), task_uri(task), "Said")
-    storing.create_resource(as_actor(carol), "resources/notes.md", "# Notes")
+    write_path.add_comment(as_actor(carol), task_uri(task), "Said")
+    stored_files.create_resource(as_actor(carol), "resources/notes.md", "# Notes")
     agent = Actor(carol, "mcp", agent="claude-code")
-    writing.write(agent, task_uri(task), {"type": "merge", "value": {"priority": "high"}})
+    write_path.write(agent, task_uri(task), {"type": "merge", "value": {"priority": "high"}})
 
 
 @pytest.mark.parametrize(

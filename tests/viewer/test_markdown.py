@@ -7,7 +7,7 @@ from django.utils.html import escape
 
 from backlog_site.viewer.markdown import BOX_LABEL, destination, render
 from backlog_site.viewer.spotlight import marked
-from resources_app import checklists
+from resources_app.writing import checklists
 
 PAYLOADS = [
     "<script>alert(1)</script>",

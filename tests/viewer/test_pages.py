@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from resources_app import storing, writing
+from resources_app.writing import stored_files, write_path
 from tests.factories import as_actor, make_epic, make_task
 from tests.viewer.browsing import fragment, signed_in, text_of
 
@@ -24,7 +24,7 @@ def backlog(carol: User) -> None:
     epic = make_epic(title="Epic of the tests")
     make_task(title="Visible to the team", epic_id=epic.ref, labels=["api"], description="- [ ] one\n- [x] two")
     make_task(title="Only for the board", groups=["admin"])
-    storing.create_resource(as_actor(carol), "resources/notes.md", "# Notes\n\nSee TASK-0001.")
+    stored_files.create_resource(as_actor(carol), "resources/notes.md", "# Notes\n\nSee TASK-0001.")
 
 
 def test_everybody_with_a_role_sees_every_page(backlog: None, alice: User, bob: User) -> None:
@@ -152,14 +152,14 @@ def test_a_page_that_is_not_there_is_told_in_words(alice: User) -> None:
 
 
 def test_the_activity_says_where_a_task_was_moved(backlog: None, alice: User) -> None:
-    writing.write(as_actor(alice), "mcp://backlog/tasks/TASK-0001/status", {"type": "set", "value": "done"})
+    write_path.write(as_actor(alice), "mcp://backlog/tasks/TASK-0001/status", {"type": "set", "value": "done"})
     shown = " ".join(text_of(signed_in(alice).get("/activity/")).split())
     assert 'moved <a class="ref" data-ref="TASK-0001"' in shown
     assert '→ <span class="s-done">Done</span>' in shown
 
 
 def test_a_table_is_shown_as_one_and_its_cells_stay_text(alice: User, carol: User) -> None:
-    storing.create_resource(as_actor(carol), "artifacts/load.csv", 'users,p95\n10,"<b>84</b>"\n')
+    stored_files.create_resource(as_actor(carol), "artifacts/load.csv", 'users,p95\n10,"<b>84</b>"\n')
     shown = text_of(fragment(signed_in(alice), "/open/?uri=mcp://backlog/artifacts/load.csv"))
     assert '<th scope="col">users</th>' in shown
     assert "<td>&lt;b&gt;84&lt;/b&gt;</td>" in shown
@@ -172,7 +172,7 @@ def test_the_tree_beside_a_folder_shows_the_way_to_it(alice: User, carol: User) 
         "resources/src/lib/a.py",
         "artifacts/run/1.txt",
     ):
-        storing.create_resource(as_actor(carol), path, "x")
+        stored_files.create_resource(as_actor(carol), path, "x")
     shown = text_of(signed_in(alice).get("/files/resources/docs"))
     assert '<a href="/files/resources/docs" aria-current="page">docs</a>' in shown
     for path in (

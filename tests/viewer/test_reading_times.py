@@ -7,8 +7,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from resources_app import writing
 from resources_app.models import Change
+from resources_app.writing import write_path
 from tests.factories import as_actor, make_task, task_uri
 from tests.viewer.browsing import fragment, signed_in, text_of
 
@@ -75,7 +75,7 @@ def test_a_card_is_late_by_the_readers_calendar(alice: User) -> None:
 def test_the_table_of_insights_adds_up_to_its_chart(alice: User, carol: User, days: int) -> None:
     for back in range(days):
         task = make_task(title=f"{back} days ago")
-        writing.write(as_actor(carol), task_uri(task, "status"), {"type": "set", "value": "done"})
+        write_path.write(as_actor(carol), task_uri(task, "status"), {"type": "set", "value": "done"})
         Change.objects.filter(object_id=task.pk).update(created_at=timezone.now() - datetime.timedelta(days=back))
     shown = text_of(signed_in(alice).get(f"/insights/?days={days}"))
     columns = re.findall(r"<title>\d+ \w+: (\d+), \d+ by agents</title>", shown)

@@ -5,7 +5,7 @@ from urllib.parse import quote
 import pytest
 from django.contrib.auth.models import User
 
-from resources_app import storing
+from resources_app.writing import stored_files
 from tests.factories import as_actor, make_epic, make_task
 from tests.viewer.browsing import signed_in
 
@@ -16,8 +16,8 @@ def backlog(carol: User) -> None:
     for number in range(12):
         make_task(title=f"Paginate folder {number}")
     make_task(title="Paginate secretly", groups=["admin"])
-    storing.create_resource(as_actor(carol), "resources/docs/how to rename.md", "# Renames")
-    storing.create_resource(as_actor(carol), "resources/plan.md", "# Plan")
+    stored_files.create_resource(as_actor(carol), "resources/docs/how to rename.md", "# Renames")
+    stored_files.create_resource(as_actor(carol), "resources/plan.md", "# Plan")
 
 
 def suggested(user: User, typed: str) -> list[str]:

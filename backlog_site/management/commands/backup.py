@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from backlog_site.backups import back_up, count_rows
+from backlog_site.operations.backups import back_up, count_rows
 from resources_app.management.command_line import progress_bar
 
 

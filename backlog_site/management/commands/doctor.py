@@ -6,8 +6,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from backlog_site.doctor import examine
-from backlog_site.findings import PROBLEM, Finding
+from backlog_site.operations.doctor import examine
+from backlog_site.operations.findings import PROBLEM, Finding
 
 
 class Command(BaseCommand):

@@ -13,10 +13,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from mcp_server import mcp_server
 
 from backlog_site.accounts.clients import checks, connections
-from resources_app.fields import FIELDS
-from resources_app.operations import ARGUMENTS
-from resources_app.patterns import Entry
-from resources_app.registry import REGISTRY
+from resources_app.editing.operations import ARGUMENTS
+from resources_app.fields.declarations import FIELDS
+from resources_app.reading.patterns import Entry
+from resources_app.reading.registry import REGISTRY
 
 HEADINGS = [
     "uri",

@@ -5,9 +5,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from backlog_site.backups import BackupRefused, restore
+from backlog_site.operations.backups import BackupRefused, restore
 from resources_app.management.command_line import progress_bar
-from search_app.rebuilding import reindex
+from search_app.index.rebuild import reindex
 
 
 class Command(BaseCommand):

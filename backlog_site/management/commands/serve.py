@@ -19,10 +19,10 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
-from backlog_site.embedded import ServerFailed, running_valkey, valkey_answers, valkey_command
+from backlog_site.devserver.embedded import ServerFailed, running_valkey, valkey_answers, valkey_command
+from backlog_site.devserver.supervisor import CannotServe, Service, Supervisor, exclusive, listen
 from backlog_site.env import library_note
-from backlog_site.supervisor import CannotServe, Service, Supervisor, exclusive, listen
-from resources_app import demo
+from resources_app.demo import fill
 from resources_app.intelligencebank import demo as ib_demo
 from resources_app.intelligencebank.fake.server import ROLES
 
@@ -77,7 +77,7 @@ class Command(BaseCommand):
     def _seed(self) -> FirstLogin:
         self._write_line("Filling it with a demo backlog …")
         password = secrets.token_urlsafe(9)
-        demo.seed(password)
+        fill.seed(password)
         token = StringIO()
         call_command("create_token", "admin", name="first run", scope="write", stdout=token, stderr=StringIO())
         return FirstLogin(password, token.getvalue().strip())
@@ -183,7 +183,14 @@ def _web_command(listener: socket.socket) -> list[str]:
         # No proxy stands in front of this server, so a caller must not be able to claim another address.
         "--no-proxy-headers",
         *("--no-access-log", "--no-server-header", "--log-level", "warning"),
-        *("--lifespan", "on", "--http", "backlog_site.connections:TimedConnection", "--timeout-graceful-shutdown", "5"),
+        *(
+            "--lifespan",
+            "on",
+            "--http",
+            "backlog_site.serving.connections:TimedConnection",
+            "--timeout-graceful-shutdown",
+            "5",
+        ),
     ]
 
 

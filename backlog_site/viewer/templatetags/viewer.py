@@ -16,7 +16,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from backlog_site.viewer import markdown as rendering
-from resources_app.pages.people import Somebody
+from backlog_site.viewer.queries.people import Somebody
 
 register = template.Library()
 

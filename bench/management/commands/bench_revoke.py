@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management import BaseCommand
 
-from resources_app import tokens
+from resources_app.identity import tokens
 from resources_app.models import ApiToken
 
 

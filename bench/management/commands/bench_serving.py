@@ -19,7 +19,7 @@ from django.core.management import BaseCommand
 from django.db import connection
 from django.test import Client
 
-from backlog_site.threaded import ThreadedSite
+from backlog_site.serving.django_threads import ThreadedSite
 from bench.calls import BenchFailed
 
 REST = {"bare view": "/floor/5/", "REST get": "/api/v1/tasks/TASK-0005/", "REST list of 20": "/api/v1/tasks/?limit=20"}

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from django.utils import timezone
 
-from resources_app import changes
+from resources_app.addresses.intelligencebank import uri_of_mirrored
+from resources_app.history import change_log
 from resources_app.intelligencebank import mapping
-from resources_app.intelligencebank.addresses import uri_of_mirrored
 from resources_app.intelligencebank.mapping import FolderFacts, Malformed, ResourceFacts
 from resources_app.models import IBConnection, IBFolder, IBQuarantine, IBResource, IBSyncRun
 
@@ -76,7 +76,7 @@ class Mirror:
         self, things: Sequence[IBFolder | IBResource], action: str = "", known: dict[str, Known] | None = None
     ) -> None:
         """The index and the feed. A change names the folder it happened in, and the one it moved out of."""
-        changes.follow_mirror(things)
+        change_log.follow_mirror(things)
         if not self.tells:
             return
         entries = []
@@ -84,7 +84,7 @@ class Mirror:
             before = (known or {}).get(thing.ib_id)
             homes = [_home_of(thing), *([before.home_ib_id] if before else [])]
             entries.append((thing, uri_of_mirrored(thing), action or ("update" if before else "create"), homes))
-        changes.record_mirrored(entries)
+        change_log.record_mirrored(entries)
 
     def quarantine(self, table: str, problems: Sequence[tuple[str, str]]) -> None:
         """(id, reason) each; a page that is read twice reports once."""

@@ -2,14 +2,14 @@
 
 from django.db import transaction
 
-from resources_app import jobs
 from resources_app.intelligencebank import client as api
 from resources_app.intelligencebank import connections, mapping
 from resources_app.intelligencebank.client import Listing, Page, renewing
 from resources_app.intelligencebank.sync import tree
 from resources_app.intelligencebank.sync.pages import Mirror
 from resources_app.intelligencebank.sync.stages import following
-from resources_app.jobs import RunningJob, job
+from resources_app.jobs import queue
+from resources_app.jobs.queue import RunningJob, job
 from resources_app.models import IBConnection, IBFolder, IBResource
 from resources_app.vocabulary import Kind
 
@@ -18,7 +18,7 @@ JOB = "ib_refresh"
 
 
 def request_refresh(thing: IBFolder | IBResource) -> None:
-    jobs.enqueue(JOB, {"kind": thing.KIND, "id": thing.pk}, key=f"{JOB}:{thing.KIND}:{thing.pk}")
+    queue.enqueue(JOB, {"kind": thing.KIND, "id": thing.pk}, key=f"{JOB}:{thing.KIND}:{thing.pk}")
 
 
 @job(JOB)

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from resources_app import clock
+from resources_app.jobs import clock
 from resources_app.models import IBConnection, IBSyncRun
 
 LEASE = timedelta(seconds=90)

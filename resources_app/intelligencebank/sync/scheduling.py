@@ -6,10 +6,10 @@ from typing import Any
 from django.db.models import Q
 from django.utils import timezone
 
-from resources_app import jobs
 from resources_app.intelligencebank.sync import runs, sweeping, working
 from resources_app.intelligencebank.sync.runs import Kind
-from resources_app.jobs import RunningJob, job
+from resources_app.jobs import queue
+from resources_app.jobs.queue import RunningJob, job
 from resources_app.models import IBConnection, IBSyncRun
 from resources_app.models.jobs import Job
 
@@ -25,7 +25,7 @@ def request_run(connection: IBConnection, kind: str, requested_by: Any = None) -
 
 def enqueue_turn(run: IBSyncRun, at: datetime | None = None, requested_by: Any = None) -> Job:
     payload = {"run": run.pk, "client_id": run.connection.client_id}
-    return jobs.enqueue(TURN_JOB, payload, key=f"ib:{run.connection_id}", run_at=at, requested_by=requested_by)
+    return queue.enqueue(TURN_JOB, payload, key=f"ib:{run.connection_id}", run_at=at, requested_by=requested_by)
 
 
 @job(TURN_JOB)

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from resources_app.converting import Conversion, convert_links
+from resources_app.interchange.convert_links import Conversion, convert_links
 
 
 class Command(BaseCommand):

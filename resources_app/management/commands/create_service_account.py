@@ -5,9 +5,9 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from resources_app import service_accounts
-from resources_app.access import ROLES
 from resources_app.errors import BacklogError
+from resources_app.identity import service_accounts
+from resources_app.identity.roles import ROLES
 
 
 class Command(BaseCommand):

@@ -5,9 +5,9 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from resources_app import tokens
 from resources_app.errors import BacklogError
-from resources_app.fields import clean_text
+from resources_app.fields.declarations import clean_text
+from resources_app.identity import tokens
 from resources_app.models import ApiToken
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from resources_app.importing import count_files, import_tree
+from resources_app.interchange.importing import count_files, import_tree
 from resources_app.management.command_line import add_user_argument, admin_actor, print_report, progress_bar
 
 

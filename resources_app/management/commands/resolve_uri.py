@@ -5,11 +5,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from resources_app import uris
+from resources_app.addresses import uris
+from resources_app.addresses.targets import AREAS
+from resources_app.addresses.uris import Uri
 from resources_app.errors import InvalidUri
-from resources_app.files import local_path, mount_of
-from resources_app.targets import AREAS
-from resources_app.uris import Uri
+from resources_app.files.disk import local_path, mount_of
 
 
 class Command(BaseCommand):

@@ -7,8 +7,8 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from resources_app.files import mounts
-from resources_app.scanning import ScanReport, scan
+from resources_app.files.disk import mounts
+from resources_app.interchange.scan import ScanReport, scan
 
 
 class Command(BaseCommand):

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from resources_app import demo
+from resources_app.demo import fill
 
 
 class Command(BaseCommand):
@@ -16,13 +16,13 @@ class Command(BaseCommand):
         parser.add_argument("--password", default="", help="for the new accounts; made up and shown when left out")
 
     def handle(self, *_args: Any, force: bool, password: str, **_options: Any) -> None:
-        present = demo.count_tasks()
+        present = fill.count_tasks()
         if present and not force:
             raise CommandError(f"There are already {present} tasks. Add the demo to them with --force.")
         password = password or secrets.token_urlsafe(9)
-        demo.seed(password)
+        fill.seed(password)
         self.stdout.write(
-            f"The demo team is there: {', '.join(demo.PEOPLE)}. New accounts have the password {password}\n"
+            f"The demo team is there: {', '.join(fill.PEOPLE)}. New accounts have the password {password}\n"
             "Next: `make run`, then sign in as admin (all rights), alice (writes) or bob (reads).\n"
             "For an agent: python manage.py create_token alice --name laptop --scope write"
         )

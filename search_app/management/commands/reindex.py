@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from search_app.rebuilding import reindex
+from search_app.index.rebuild import reindex
 
 
 class Command(BaseCommand):

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import sync_playwright
 
-from backlog_site.embedded import free_port, throwaway_valkey
+from backlog_site.devserver.embedded import free_port, throwaway_valkey
 from tests.browser.chromium import find
 from tests.browser.conftest import Filled, filled_site, sign_in
 from tests.browser.filling import LIBRARY

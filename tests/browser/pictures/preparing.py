@@ -2,8 +2,9 @@
 
 from django.contrib.auth.models import User
 
-from resources_app import storing, tokens
-from resources_app.access import Actor
+from resources_app.identity import tokens
+from resources_app.identity.roles import Actor
+from resources_app.writing import stored_files
 from tests.factories import make_user
 
 # Erin came after the library: her account there is not linked.
@@ -49,4 +50,4 @@ def set_password(password: str) -> None:
 def store() -> None:
     actor = Actor(User.objects.get(username="alice"), "mcp", "claude-code")
     for name, content in (("sync.py", SOURCE), ("mirror.svg", PICTURE)):
-        storing.create_resource(actor, f"resources/demo/{name}", content)
+        stored_files.create_resource(actor, f"resources/demo/{name}", content)

@@ -11,7 +11,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from backlog_site.embedded import throwaway_valkey
+from backlog_site.devserver.embedded import throwaway_valkey
 from tests.browser.chromium import find
 from tests.browser.conftest import PATIENCE_MILLISECONDS, SIZES, sign_in
 from tests.browser.filling import PASSWORD

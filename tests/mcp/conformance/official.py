@@ -19,7 +19,7 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from backlog_site.embedded import free_port, spawn, stop
+from backlog_site.devserver.embedded import free_port, spawn, stop
 from tests.mcp.conformance.commands import command_checks
 
 HERE = Path(__file__).resolve().parent
@@ -70,7 +70,7 @@ class Site:
             assert "changed successfully" in saved, f"the admin did not save:\n{saved}"
 
     def scan(self) -> None:
-        command = "from resources_app.jobs import enqueue; enqueue('scan_resources', {})"
+        command = "from resources_app.jobs.queue import enqueue; enqueue('scan_resources', {})"
         manage = [sys.executable, "manage.py", "shell", "--verbosity", "0", "--command", command]
         subprocess.run(manage, cwd=ROOT, env=self.environment, check=True)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from backlog_site.embedded import free_port, spawn, stop, throwaway_valkey
+from backlog_site.devserver.embedded import free_port, spawn, stop, throwaway_valkey
 from tests.mcp.conformance.official import check_clients
 from tests.npm import node_modules
 

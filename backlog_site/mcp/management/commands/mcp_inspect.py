@@ -11,7 +11,7 @@ from mcp import Client
 from backlog_site.mcp import auth
 from backlog_site.mcp.context import Caller, Request, bind_request
 from backlog_site.mcp.server import low_level
-from resources_app import tokens
+from resources_app.identity import tokens
 
 
 class Command(BaseCommand):

@@ -1,0 +1,1 @@
+"""Health, doctor, backups and logs."""

@@ -1,0 +1,1 @@
+"""What every request passes: threads, rate limits, metrics, static files."""

@@ -1,0 +1,31 @@
+"""The people of the backlog, as pages name them."""
+
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+from django.db.models import Q
+
+from resources_app.identity.roles import ROLES
+
+MOST = 200
+
+
+@dataclass(frozen=True)
+class Somebody:
+    username: str
+    name: str
+
+    @property
+    def initials(self) -> str:
+        parts = self.name.replace("_", " ").replace("-", " ").replace(".", " ").split()
+        return "".join(part[0] for part in parts[:2]).upper() if len(parts) > 1 else self.name[:2].upper()
+
+
+def somebody(user: User) -> Somebody:
+    return Somebody(user.get_username(), user.get_full_name() or user.get_username())
+
+
+def team() -> list[Somebody]:
+    """Whoever can have a task: active, with a role."""
+    rows = User.objects.filter(Q(groups__name__in=ROLES) | Q(is_superuser=True), is_active=True)
+    return [somebody(user) for user in rows.distinct().order_by("username")[:MOST]]

@@ -1,0 +1,148 @@
+"""What a writable address points at: a thing, one of its fields, or one element of a field that is a list."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from resources_app.addresses import uris
+from resources_app.addresses.uris import Uri
+from resources_app.errors import InvalidOperation, InvalidUri, NotFound, PermissionDenied
+from resources_app.fields.declarations import FIELDS, Field, field_of, parse_ref
+from resources_app.history.documents import MODELS
+from resources_app.identity.roles import Person
+from resources_app.models.backlog import Item
+from resources_app.models.base import Versioned
+from resources_app.vocabulary import Kind
+
+_PREFIXES = {"tasks": (Kind.TASK, "TASK"), "epics": (Kind.EPIC, "EPIC")}
+AREAS = ("resources", "artifacts")
+_WRITABLE = [
+    "mcp://backlog/tasks/{id}[/{field}[/{index}]]",
+    "mcp://backlog/epics/{id}[/{field}[/{index}]]",
+    "mcp://backlog/resources/{path}",
+    "mcp://backlog/artifacts/{path}",
+]
+
+
+@dataclass(frozen=True)
+class Target:
+    kind: str
+    # The columns that find the row: {"pk": 42} or {"path": "resources/a.md"}.
+    lookup: tuple[str, Any]
+    field: Field | None = None
+    index: int | None = None
+
+    @property
+    def etag_field(self) -> str:
+        return self.field.name if self.field else ""
+
+
+def item_target(collection: str, ref: str) -> Target:
+    kind, prefix = _PREFIXES[collection]
+    number = parse_ref(ref, prefix)
+    if number is None:
+        raise NotFound(f"There is no {kind.value} {ref!r}.", suggestion=f"Ids look like {prefix}-0001.", id=ref)
+    return Target(kind, ("pk", number))
+
+
+def field_target(collection: str, ref: str, name: str, index: str | None = None) -> Target:
+    item = item_target(collection, ref)
+    field = field_of(item.kind, name)
+    if field is None:
+        raise NotFound(f"There is no field {name!r}.", field=name, fields=sorted(FIELDS[item.kind]))
+    if index is None:
+        return Target(item.kind, item.lookup, field)
+    if field.shape != "array" or not index.isascii() or not index.isdigit() or len(index) > 6:
+        raise NotFound(f"{name} has no element {index!r}.", field=name)
+    return Target(item.kind, item.lookup, field, int(index))
+
+
+def comment_target(number: str) -> Target:
+    if not number.isascii() or not number.isdigit() or len(number) > 18:
+        raise NotFound(f"There is no comment {number!r}.")
+    return Target(Kind.COMMENT, ("pk", int(number)), FIELDS[Kind.COMMENT]["body"])
+
+
+def resource_target(path: str) -> Target:
+    return Target(Kind.RESOURCE, ("path", path))
+
+
+def target_of(uri: Uri) -> Target:
+    """The target of a write. Addresses that only read (collections, schemas, histories …) have none."""
+    if uri.scheme != "mcp" or uri.authority != uris.SERVER:
+        raise _not_writable(uri)
+    if uri.fragment:
+        raise InvalidUri(
+            "A write addresses a thing or a field, not a place in it.",
+            suggestion="Leave out the fragment (# and what follows).",
+            uri=str(uri),
+            fragment=uri.fragment[:200],
+            patterns=_WRITABLE,
+        )
+    if uri.query or uri.version:
+        raise only_read(uri)
+    match uri.segments:
+        case [("tasks" | "epics") as collection, ref, *part]:
+            return _item_part(uri, collection, ref, part)
+        case ["comments", number]:
+            return comment_target(number)
+        case [("resources" | "artifacts"), _, *_]:
+            return resource_target(uri.path)
+        case ["archive", *_]:
+            raise PermissionDenied("Archived tasks are read-only", suggestion="Unarchive it first.", uri=str(uri))
+    raise _not_writable(uri)
+
+
+def _item_part(uri: Uri, collection: str, ref: str, part: list[str]) -> Target:
+    match part:
+        case []:
+            return item_target(collection, ref)
+        case ["file" | "metadata" | "schema" | "versions" | "comments" | "tasks", *_] | [_, "versions"]:
+            raise only_read(uri)
+        case [name]:
+            return field_target(collection, ref, name)
+        case [name, index]:
+            return field_target(collection, ref, name, index)
+    raise _not_writable(uri)
+
+
+def visible_thing(user: Person, target: Target) -> Versioned:
+    return fetch(MODELS[target.kind].objects.visible_to(user), target)
+
+
+def fetch(rows: Any, target: Target) -> Versioned:
+    column, value = target.lookup
+    thing: Versioned | None = rows.select_related(*_RELATED[target.kind]).filter(**{column: value}).first()
+    if thing is None:
+        raise NotFound(f"There is no {target.kind} {_name(target)} (or it is not visible to you).")
+    return thing
+
+
+def _name(target: Target) -> str:
+    _, value = target.lookup
+    model = MODELS[target.kind]
+    return model.make_ref(value) if issubclass(model, Item) else str(value)
+
+
+def only_read(uri: Uri | str) -> InvalidOperation:
+    return InvalidOperation(
+        "This address can only be read.",
+        suggestion="Write to the thing itself or to one of its fields.",
+        uri=str(uri),
+        allowed=[],
+    )
+
+
+def _not_writable(uri: Uri) -> InvalidUri:
+    return InvalidUri(
+        "Nothing at this address can be written, and it has no versions.",
+        uri=str(uri),
+        patterns=_WRITABLE,
+    )
+
+
+_RELATED: dict[str, tuple[str, ...]] = {
+    Kind.TASK: ("assignee",),
+    Kind.EPIC: ("assignee",),
+    Kind.COMMENT: ("task", "epic", "author"),
+    Kind.RESOURCE: (),
+}

@@ -1,0 +1,1 @@
+"""The few places that know the database."""

@@ -1,0 +1,1 @@
+"""Pure functions from value to value: operations, splices, diffs, merges."""

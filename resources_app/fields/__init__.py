@@ -1,0 +1,1 @@
+"""The field table: one declaration per field."""

@@ -1,0 +1,1 @@
+"""Files: folders on disk, content types, frontmatter and links."""

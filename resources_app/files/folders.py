@@ -1,0 +1,111 @@
+"""Where resources lie: which paths can be used, and the folder rows that follow them."""
+
+from resources_app.addresses import uris
+from resources_app.addresses.targets import AREAS
+from resources_app.errors import BacklogError, InvalidUri, PermissionDenied, ValidationFailed
+from resources_app.identity.roles import Person
+from resources_app.models import Folder, Resource
+
+MAX_PATH = 1000
+MAX_DEPTH = 30
+# Room for a version or a query behind it.
+MAX_URI = uris.MAX_LENGTH - 500
+
+
+def check_path(path: object) -> str:
+    """A path that has an address: what uris.py refuses cannot be stored either."""
+    if not isinstance(path, str) or path.partition("/")[0] not in AREAS or "/" not in path:
+        raise _refused(path, f"it must start with {' or '.join(f'{area}/' for area in AREAS)}")
+    if len(path) > MAX_PATH or path.count("/") > MAX_DEPTH:
+        raise _refused(path, f"it may have {MAX_PATH} characters and {MAX_DEPTH} folders at most")
+    try:
+        address = str(uris.parse(uris.build_path(path)))
+    except (InvalidUri, UnicodeEncodeError):
+        raise _refused(path, "a part of it is empty, '.', '..', or has a backslash or control character") from None
+    if len(address) > MAX_URI:
+        raise _refused(path, f"its URI would be {len(address)} characters long, {MAX_URI} at most")
+    return path
+
+
+def ancestor_paths(path: str) -> list[str]:
+    """resources/a/b.md → resources, resources/a"""
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def is_folder(user: Person, path: str) -> bool:
+    return Folder.objects.visible_to(user).filter(path=path).exists()
+
+
+def refuse_clash(user: Person, path: str, besides: int = 0) -> None:
+    """No file where a folder is, and no folder where a file is. Archived files are in nobody's way."""
+    others = Resource.objects.live().exclude(pk=besides)
+    seen = others.visible_to(user)
+    if seen.below(path).exists():
+        raise ValidationFailed(f"{path} is a folder.", field="path", value=path)
+    if file := seen.filter(path__in=ancestor_paths(path)).first():
+        raise ValidationFailed(f"{file.path} is a file, so nothing can lie below it.", field="path", value=path)
+    if others.below(path).exists() or others.filter(path__in=ancestor_paths(path)).exists():
+        raise reserved(path)
+
+
+def reserved(path: str) -> BacklogError:
+    """For a path in use by something the caller cannot see: it says neither what is there nor whether anything is."""
+    return PermissionDenied(
+        f"You cannot store a file at {path}.", suggestion="Choose another path.", field="path", value=path
+    )
+
+
+def claim(folder_path: str) -> list[Folder]:
+    """A folder and those it lies in, from the top, made where missing; the innermost is locked until the transaction ends.
+
+    Whoever makes or removes something in a folder locks it first. So two writers never make the same thing twice, and no
+    folder vanishes under a new file. Those above need no lock: while the innermost is there, they are not empty.
+    """
+    paths = [*ancestor_paths(folder_path), folder_path]
+    locked = None
+    while True:
+        chain = sorted(Folder.objects.filter(path__in=paths), key=lambda folder: len(folder.path))
+        if not chain:
+            Folder.objects.get_or_create(path=paths[0])
+        elif chain[-1].pk == locked:
+            break
+        else:
+            locked = _lock(chain[-1].path)
+    for path in paths[len(chain) :]:
+        chain.append(Folder.objects.create(path=path, parent=chain[-1]))
+    return chain
+
+
+def claim_for(path: str) -> list[Folder]:
+    """The same for a new file: a folder of its own name, left by archived files, is kept still as well."""
+    chain = claim(path.rpartition("/")[0])
+    _lock(path)
+    return chain
+
+
+def _lock(folder_path: str) -> int | None:
+    return Folder.objects.select_for_update(no_key=True).filter(path=folder_path).values_list("pk", flat=True).first()
+
+
+def settle(resource: Resource) -> None:
+    """Brings the folder rows in line with a path that changed."""
+    folders, left = claim(resource.path.rpartition("/")[0]), resource.folder
+    resource.folder = folders[-1]
+    Resource.objects.filter(pk=resource.pk).update(folder=resource.folder)
+    resource.ancestors.set(folders)
+    prune(left)
+
+
+def prune(folder: Folder | None) -> None:
+    """Removes a folder, and those above it, as long as nothing lies in them any more, not even something archived."""
+    while folder:
+        locked = Folder.objects.select_for_update().filter(pk=folder.pk).first()
+        if locked is None or locked.resources.exists() or locked.subfolders.exists():
+            return
+        folder = locked.parent
+        locked.delete()
+
+
+def _refused(path: object, reason: str) -> BacklogError:
+    return ValidationFailed(f"The path cannot be used: {reason}.", field="path", value=str(path)[:200])

@@ -1,0 +1,1 @@
+"""What things were: documents, revisions, the change log, timelines, ETags."""

@@ -1,0 +1,168 @@
+"""The change rows: who did what, when and through which door; at once audit trail and feed.
+
+A row is written in the transaction of its cause. On PostgreSQL ids are given out before commit, so reading "everything
+after id N" would skip a transaction that commits late. The feed is ordered by positions instead, which the sequencer
+gives to committed rows: see sequencing.py.
+"""
+
+import datetime
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import BigIntegerField, Func
+from django.utils import timezone
+
+from resources_app.history import sequencing
+from resources_app.history.sequencing import SEQUENCED, Position
+from resources_app.identity.roles import Actor, Person
+from resources_app.models import Change, IBFolder, IBResource
+from resources_app.models.base import Versioned
+from resources_app.vocabulary import Via
+
+MAX_SUMMARY = 200
+# What the column holds; callers choose the id of their request themselves.
+MAX_REQUEST_ID = 64
+MAX_CLIENT = 150
+
+# Called inside the transaction, after the row was written: an index that follows writes registers here.
+Listener = Callable[[Change, Versioned], None]
+_listeners: list[Listener] = []
+_held: ContextVar[list[tuple[Change, Versioned]] | None] = ContextVar("held", default=None)
+
+
+class _CurrentTransaction(Func):
+    """Processes of the release before still order the feed by it during an upgrade."""
+
+    template = "pg_current_xact_id()::text::bigint"
+    output_field = BigIntegerField()
+
+
+def listen(listener: Listener) -> None:
+    _listeners.append(listener)
+
+
+def record(
+    actor: Actor,
+    thing: Versioned,
+    *,
+    uri: str,
+    action: str,
+    fields: list[str],
+    operation: dict[str, Any],
+    batch: uuid.UUID | None = None,
+    at: datetime.datetime | None = None,
+) -> Change:
+    change = Change(
+        txid=_CurrentTransaction() if connection.vendor == "postgresql" else 0,
+        kind=thing.KIND,
+        object_id=thing.pk,
+        ref=thing.ref,
+        uri=uri,
+        version=thing.version,
+        action=action,
+        fields=fields,
+        operation=_summary(operation),
+        author=actor.user if actor.user.pk else None,
+        via=actor.via,
+        agent=actor.agent,
+        client=actor.client[:MAX_CLIENT],
+        scope=actor.scope if actor.client else "",
+        address=actor.address or None,
+        batch=batch,
+        request_id=actor.request_id[:MAX_REQUEST_ID],
+        created_at=at or actor.moment,
+    )
+    change.save(force_insert=True)
+    sequencing.follow_write()
+    if (held := _held.get()) is None:
+        _call_listeners(change, thing)
+    else:
+        held[:] = [(change, thing)]
+    return change
+
+
+def _call_listeners(change: Change, thing: Versioned) -> None:
+    for listener in _listeners:
+        listener(change, thing)
+
+
+@contextmanager
+def listeners_called_once() -> Iterator[None]:
+    """Call the listeners when the block ends, for its last change alone.
+
+    For many comments on one item: each call would index all of them again. The block may hold several transactions; the
+    listeners get one of their own. A kill before that leaves the index stale, which the sweep repairs.
+    """
+    held: list[tuple[Change, Versioned]] = []
+    token = _held.set(held)
+    try:
+        yield
+    finally:
+        _held.reset(token)
+        with transaction.atomic():
+            for change, thing in held:
+                _call_listeners(change, thing)
+
+
+# What is mirrored comes a page at a time, and has neither author nor revisions.
+Mirrored = IBFolder | IBResource
+MirrorListener = Callable[[list[Mirrored]], None]
+_mirror_listeners: list[MirrorListener] = []
+
+
+def listen_to_mirror(listener: MirrorListener) -> None:
+    _mirror_listeners.append(listener)
+
+
+def follow_mirror(things: Sequence[Mirrored]) -> None:
+    """Inside the transaction that wrote them."""
+    for listener in _mirror_listeners:
+        listener(list(things))
+
+
+def record_mirrored(entries: Sequence[tuple[Mirrored, str, str, list[str]]]) -> None:
+    """(thing, uri, action, ids of the folders it is or was in) each. One statement for a whole page."""
+    now = timezone.now()
+    Change.objects.bulk_create(
+        Change(
+            txid=_CurrentTransaction() if connection.vendor == "postgresql" else 0,
+            kind=thing.KIND,
+            object_id=thing.pk,
+            ref=thing.ref,
+            uri=uri,
+            version=thing.version,
+            action=action,
+            operation={"folders": sorted(set(folders))},
+            via=Via.SYNC,
+            created_at=now,
+        )
+        for thing, uri, action, folders in entries
+    )
+    sequencing.follow_write()
+
+
+def feed(user: Person, since: str, limit: int) -> tuple[list[Change], str]:
+    """Return the changes after a cursor, oldest first, and the cursor to go on from. No change is ever skipped."""
+    start = Position.parse(since, "since") if since else Position(SEQUENCED, 0)
+    sequencing.sequence()
+    number = sequencing.resolve(start)
+    rows = Change.objects.visible_to(user).after(number).select_related("author")
+    page = list(rows[:limit])
+    if page:
+        return page, str(sequencing.position_of(page[-1]))
+    return page, str(Position(SEQUENCED, number)) if since else ""
+
+
+def _summary(operation: Any) -> Any:
+    """Enough to show what was done; the whole text is in the revision."""
+    if isinstance(operation, str):
+        return operation if len(operation) <= MAX_SUMMARY else operation[:MAX_SUMMARY] + "…"
+    if isinstance(operation, dict):
+        return {str(key): _summary(value) for key, value in operation.items()}
+    if isinstance(operation, list):
+        return [_summary(entry) for entry in operation[:20]]
+    return operation

@@ -1,0 +1,150 @@
+"""A thing as the public document that is read, written and kept in the history; and back into its columns."""
+
+import datetime
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+
+from resources_app.addresses import uris
+from resources_app.addresses.intelligencebank import uri_of_mirrored
+from resources_app.errors import PermissionDenied, ValidationFailed
+from resources_app.fields.declarations import FIELDS, field_of, parse_ref, writable_names
+from resources_app.history.revisions import Document
+from resources_app.identity.roles import Actor, groups_of
+from resources_app.models import Comment, Epic, IBFolder, IBResource, Resource, Task
+from resources_app.models.backlog import Item
+from resources_app.models.base import Versioned
+from resources_app.vocabulary import Kind, Priority, Status
+
+MODELS: dict[str, type[Task] | type[Epic] | type[Comment] | type[Resource]] = {
+    Kind.TASK: Task,
+    Kind.EPIC: Epic,
+    Kind.COMMENT: Comment,
+    Kind.RESOURCE: Resource,
+}
+_COLLECTIONS = {Kind.TASK: "tasks", Kind.EPIC: "epics"}
+
+
+def document_of(thing: Versioned) -> Document:
+    """Every field that can change, `archived_at` included: exactly what a revision must be able to give back."""
+    document: Document = {name: _value(thing, name) for name in writable_names(thing.KIND)}
+    document["archived_at"] = thing.archived_at.isoformat() if thing.archived_at else None
+    if isinstance(thing, Resource):
+        document["path"] = thing.path
+    if isinstance(thing, Item):
+        document["extra"] = thing.extra
+    return document
+
+
+def _value(thing: Any, name: str) -> Any:
+    if name == "status":
+        return Status(thing.status).label
+    if name == "priority":
+        return Priority(thing.priority).label
+    if name == "assignee":
+        return thing.assignee.username if thing.assignee_id else None
+    if name == "epic_id":
+        return Epic.make_ref(thing.epic_id) if thing.epic_id else None
+    if name == "due_date":
+        return thing.due_date.isoformat() if thing.due_date else None
+    return getattr(thing, name)
+
+
+def uri_of(thing: Versioned | IBFolder | IBResource) -> str:
+    if isinstance(thing, IBFolder | IBResource):
+        return uri_of_mirrored(thing)
+    if isinstance(thing, Resource):
+        return uris.build_path(thing.path)
+    if isinstance(thing, Comment):
+        return uris.build("comments", thing.pk)
+    return uris.build(_COLLECTIONS[Kind(thing.KIND)], thing.ref)
+
+
+def clean_changes(kind: str, changed: dict[str, Any]) -> Document:
+    """Public values, checked field by field; an unknown or protected name is refused, never ignored."""
+    cleaned: Document = {}
+    for name, value in changed.items():
+        field = field_of(kind, name)
+        if field is None:
+            raise ValidationFailed(
+                f"There is no field {name!r}.", field=name, value=value, allowed_values=writable_names(kind)
+            )
+        if not field.writable:
+            raise protected_field(kind, name)
+        clean = field.clean(name, value)
+        if cleaned.setdefault(field.name, clean) != clean:
+            raise ValidationFailed(f"{name} and {field.name} are the same field with two values.", field=name)
+    return cleaned
+
+
+def protected_field(kind: str, name: str) -> PermissionDenied:
+    return PermissionDenied(
+        f"The field {name!r} is protected.",
+        suggestion="Leave it out; it is kept by the server.",
+        field=name,
+        writable=writable_names(kind),
+    )
+
+
+def defaults(kind: str) -> Document:
+    return {field.name: field.empty for field in FIELDS[kind].values() if field.writable}
+
+
+def columns_for(actor: Actor, changed: Document) -> dict[str, Any]:
+    """Cleaned public values as model attributes; names of people, epics and groups are looked up."""
+    return {column: value for name, public in changed.items() for column, value in _column(actor, name, public).items()}
+
+
+def _column(actor: Actor, name: str, value: Any) -> dict[str, Any]:
+    if name == "status":
+        return {"status": Status[value.upper()]}
+    if name == "priority":
+        return {"priority": Priority[value.upper()]}
+    if name == "assignee":
+        return {"assignee": _person(value)}
+    if name == "epic_id":
+        return {"epic": _epic(actor, value)}
+    if name == "archived_at":
+        return {"archived_at": datetime.datetime.fromisoformat(value) if value else None}
+    if name == "due_date":
+        return {"due_date": datetime.date.fromisoformat(value) if value else None}
+    if name == "groups":
+        return {"groups": _groups(actor, value), "restricted": bool(value)}
+    return {name: value}
+
+
+def _person(username: str | None) -> User | None:
+    if username is None:
+        return None
+    person = User.objects.filter(username=username, is_active=True).first()
+    if person is None:
+        raise ValidationFailed(f"There is no user {username!r}.", field="assignee", value=username)
+    return person
+
+
+def _epic(actor: Actor, ref: str | None) -> Epic | None:
+    if ref is None:
+        return None
+    number = parse_ref(ref, "EPIC") or 0
+    epic = Epic.objects.visible_to(actor.user).live().filter(pk=number).first()
+    if epic is None:
+        raise ValidationFailed(f"There is no epic {ref}.", field="epic_id", value=ref)
+    return epic
+
+
+def _groups(actor: Actor, names: list[str]) -> list[str]:
+    """People limit things to groups they are in: nobody can hide a thing from themselves or put it before strangers."""
+    known = Group.objects.filter(name__in=names)
+    if not actor.is_admin:
+        known = known.filter(pk__in=groups_of(actor.user).values())
+    found = set(known.values_list("name", flat=True))
+    if missing := [name for name in names if name not in found]:
+        raise ValidationFailed(f"You are in no group {missing[0]!r}.", field="groups", value=missing[0])
+    return names
+
+
+def visible_tasks(actor: Actor, refs: list[str]) -> dict[str, int]:
+    """Ids by ref, for those that exist and that the actor sees."""
+    numbers = [number for ref in refs if (number := parse_ref(ref, "TASK")) is not None]
+    visible = Task.objects.visible_to(actor.user).filter(pk__in=numbers).values_list("pk", flat=True)
+    return {Task.make_ref(number): number for number in visible}

@@ -1,0 +1,1 @@
+"""Who acts: roles, tokens, credentials, service accounts, OAuth grants."""

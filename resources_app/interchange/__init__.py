@@ -1,0 +1,1 @@
+"""What comes in and goes out: markdown trees, mirrored folders, converted links."""

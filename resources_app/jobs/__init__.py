@@ -1,0 +1,1 @@
+"""Background work: the queue with its leases, and cleanup."""

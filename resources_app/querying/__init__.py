@@ -1,0 +1,1 @@
+"""The query language of collections, and counters that answer without counting."""

@@ -1,0 +1,290 @@
+"""Conditions of a collection query: `filter=status:open,created_at>2026-01-01,title~"auth"`; comma means and."""
+
+import datetime
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import connection
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from resources_app.errors import ValidationFailed
+from resources_app.fields.declarations import parse_ref
+from resources_app.vocabulary import Priority, Status
+
+OPERATORS = (":", "!=", ">=", "<=", ">", "<", "~")
+MAX_CONDITIONS = 50
+MAX_VALUES = 200
+# Stands for the caller where a user is expected.
+ME = "@me"
+_RELATIVE = re.compile(r"([+-])([0-9]{1,5})([hdw])", re.ASCII)
+_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+_WRITTEN_DAY = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}|[0-9]{4}-?W[0-9]{2}(?:-?[0-9])?", re.ASCII)
+_MOMENTS = frozenset({"created_at", "updated_at"})
+_LOOKUPS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
+_CLAUSE = re.compile(
+    r'\s*([a-z_]+)\s*(!=|>=|<=|:|>|<|~)\s*(?:"((?:[^"\\]|\\.)*)"|([^,"]*))\s*(?:,(?!\s*$)|$)', re.DOTALL
+)
+_FLAVOURS = {"equal": (":", "!="), "ordered": (":", "!=", ">", ">=", "<", "<="), "text": (":", "!=", "~")}
+
+
+@dataclass(frozen=True)
+class Condition:
+    name: str
+    operator: str
+    values: tuple[str, ...]
+    from_parameter: bool = False
+
+
+@dataclass(frozen=True)
+class Day:
+    """A calendar day in a time zone. It may have 23 or 25 hours."""
+
+    date: datetime.date
+    zone: datetime.tzinfo
+
+    @property
+    def start(self) -> datetime.datetime:
+        return datetime.datetime.combine(self.date, datetime.time(), self.zone)
+
+    @property
+    def end(self) -> datetime.datetime:
+        return datetime.datetime.combine(self.date + datetime.timedelta(days=1), datetime.time(), self.zone)
+
+
+@dataclass(frozen=True)
+class Filter:
+    """How one name is compared: which operators it takes, its column, and how its words become values."""
+
+    flavour: str
+    column: str
+    convert: Callable[[str, str], Any]
+
+
+def parse_filter(text: str, known_parameters: Sequence[str]) -> tuple[Condition, ...]:
+    conditions: list[Condition] = []
+    position = 0
+    while position < len(text):
+        match = _CLAUSE.match(text, position)
+        if match is None or match.end() == position:
+            raise ValidationFailed(
+                f"filter cannot be read at {text[position : position + 40]!r}.",
+                suggestion='Write field, operator, value, joined by commas: status:open,title~"auth".',
+                field="filter",
+                value=text[:500],
+                allowed_values=list(OPERATORS),
+            )
+        name, operator, quoted, bare = match.groups()
+        value = re.sub(r'\\(["\\])', r"\1", quoted) if quoted is not None else bare.strip()
+        conditions.append(_checked(Condition(name, operator, (value,)), known_parameters))
+        position = match.end()
+    if not 1 <= len(conditions) <= MAX_CONDITIONS:
+        raise ValidationFailed(f"filter takes 1 to {MAX_CONDITIONS} conditions.", field="filter", value=text[:500])
+    return tuple(conditions)
+
+
+def filter_rows(rows: QuerySet[Any], conditions: Sequence[Condition]) -> QuerySet[Any]:
+    for condition in conditions:
+        rows = rows.filter(_as_q(rows, condition))
+    return rows
+
+
+def _checked(condition: Condition, known_parameters: Sequence[str]) -> Condition:
+    known = [name for name in FILTERS if name in known_parameters]
+    if condition.name not in known:
+        raise ValidationFailed(
+            f"Unknown field {condition.name!r} in filter.",
+            field=condition.name,
+            value=condition.values[0],
+            allowed_values=known,
+        )
+    operators = _FLAVOURS[FILTERS[condition.name].flavour]
+    if condition.operator not in operators:
+        raise ValidationFailed(
+            f"{condition.name} cannot be compared with {condition.operator!r}.",
+            field=condition.name,
+            value=condition.operator,
+            allowed_values=list(operators),
+        )
+    return condition
+
+
+def _as_q(rows: QuerySet[Any], condition: Condition) -> Q:
+    chosen = FILTERS[condition.name]
+    if len(condition.values) > MAX_VALUES:
+        raise ValidationFailed(f"{condition.name} takes {MAX_VALUES} values at most.", field=condition.name)
+    _refuse_equal_to_interval(condition)
+    values = [chosen.convert(condition.name, value) for value in condition.values]
+    if chosen.column == "label":
+        labelled = Q(pk__in=rows.model.label_rows.rel.related_model.objects.filter(name__in=values).values("item"))
+        return ~labelled if condition.operator == "!=" else labelled
+    if chosen.column == "depends_on":
+        return _depending(rows, values, negated=condition.operator == "!=")
+    if condition.operator == "~":
+        return _containing(chosen.column, values[0])
+    if condition.operator in _LOOKUPS:
+        return _compared(chosen.column, condition.operator, values[0])
+    return _equal(chosen, values, negated=condition.operator == "!=")
+
+
+def _refuse_equal_to_interval(condition: Condition) -> None:
+    """Nothing was changed exactly 24 hours ago: such a filter would always be empty."""
+    if condition.name in _MOMENTS and condition.operator in {":", "!="}:
+        for value in filter(_RELATIVE.fullmatch, condition.values):
+            raise ValidationFailed(
+                f"{condition.name} cannot equal {value!r}.",
+                suggestion=f"Compare with an order: filter={condition.name}>{value}.",
+                field=condition.name,
+                value=value,
+            )
+
+
+def _depending(rows: QuerySet[Any], numbers: list[int | None], *, negated: bool) -> Q:
+    dependencies = rows.model.dependency_rows.rel.related_model.objects
+    matched = Q(pk__in=dependencies.filter(needs__in=[one for one in numbers if one]).values("task"))
+    if None in numbers:
+        matched |= ~Q(pk__in=dependencies.values("task"))
+    return ~matched if negated else matched
+
+
+def _containing(column: str, text: str) -> Q:
+    """SQLite's LIKE ignores the case of ASCII letters only; its regular expressions are Python's."""
+    if connection.vendor == "sqlite" and not text.isascii():
+        return Q(**{f"{column}__iregex": re.escape(text)})
+    return Q(**{f"{column}__icontains": text})
+
+
+def _compared(column: str, operator: str, value: Any) -> Q:
+    """A day is compared as a whole: after it means after its end, up to it means up to its end."""
+    if isinstance(value, Day):
+        begins_after = operator in {">", "<="}
+        return Q(
+            **{f"{column}__{'gte' if operator in {'>', '>='} else 'lt'}": value.end if begins_after else value.start}
+        )
+    return Q(**{f"{column}__{_LOOKUPS[operator]}": value})
+
+
+def _equal(chosen: Filter, values: list[Any], *, negated: bool) -> Q:
+    """An empty value means "none": assignee= finds what nobody has."""
+    if chosen.column in _MOMENTS:
+        matched = Q()
+        for value in values:
+            matched |= _during(chosen.column, value)
+    else:
+        given = [value for value in values if value is not None]
+        matched = Q(**{f"{chosen.column}__in": given}) if given else Q()
+        if len(given) < len(values):
+            matched |= Q(**{f"{chosen.column}__isnull": True})
+    return ~matched if negated else matched
+
+
+def _during(column: str, value: "Day | datetime.datetime") -> Q:
+    if isinstance(value, Day):
+        return Q(**{f"{column}__gte": value.start, f"{column}__lt": value.end})
+    return Q(**{column: value})
+
+
+def _status(name: str, value: str) -> Status:
+    return Status(_named(name, value, Status))
+
+
+def _priority(name: str, value: str) -> Priority:
+    return Priority(_named(name, value, Priority))
+
+
+def _named(name: str, value: str, choices: Any) -> int:
+    if value not in choices.labels:
+        raise ValidationFailed(
+            f"{name} cannot be {value!r}.", field=name, value=value, allowed_values=list(choices.labels)
+        )
+    return int(choices.values[choices.labels.index(value)])
+
+
+def _number(prefix: str) -> Callable[[str, str], int | None]:
+    def convert(name: str, value: str) -> int | None:
+        if not value:
+            return None
+        number = parse_ref(value, prefix)
+        if number is None:
+            raise ValidationFailed(f"{name} must be an id like {prefix}-0001.", field=name, value=value)
+        return number
+
+    return convert
+
+
+def _person(name: str, value: str) -> int | None:
+    """Usernames become ids first, so that the filter runs on the index of the table itself."""
+    if not value:
+        return None
+    return User.objects.filter(username=value).values_list("pk", flat=True).first() or 0
+
+
+def _moment(name: str, value: str) -> Day | datetime.datetime:
+    """A date is its whole day in the caller's time zone; a time, or an interval back from now, is a moment."""
+    zone = timezone.get_current_timezone()
+    try:
+        if relative := _RELATIVE.fullmatch(value):
+            return _in_range(timezone.now() + _interval(*relative.groups()))
+        if value == "today":
+            return Day(timezone.localdate(), zone)
+        moment = _in_range(datetime.datetime.fromisoformat(value))
+    except (ValueError, OverflowError):
+        raise ValidationFailed(
+            f"{name} must be a date or time: 2026-01-31, 2026-01-31T12:00:00Z, today, -24h or -7d.",
+            field=name,
+            value=value,
+        ) from None
+    if _WRITTEN_DAY.fullmatch(value):
+        return Day(moment.date(), zone)
+    return moment if timezone.is_aware(moment) else moment.replace(tzinfo=zone)
+
+
+def _interval(sign: str, count: str, unit: str) -> datetime.timedelta:
+    length = datetime.timedelta(**{_UNITS[unit]: int(count)})
+    return -length if sign == "-" else length
+
+
+def _in_range(moment: datetime.datetime) -> datetime.datetime:
+    """Nearer the ends, arithmetic with days and time zones overflows."""
+    if not 1000 <= moment.year <= 9000:
+        raise ValueError
+    return moment
+
+
+def as_day(name: str, value: str) -> datetime.date | None:
+    """For a column of dates. Empty means none."""
+    if not value:
+        return None
+    found = _moment(name, value)
+    return found.date if isinstance(found, Day) else timezone.localdate(found)
+
+
+def _word(name: str, value: str) -> str:
+    return value
+
+
+def _any_number(name: str, value: str) -> int:
+    number = parse_ref(value, "TASK") or parse_ref(value, "EPIC")
+    if number is None:
+        raise ValidationFailed(f"{name} must be an id like TASK-0001.", field=name, value=value)
+    return number
+
+
+FILTERS: dict[str, Filter] = {
+    "status": Filter("equal", "status", _status),
+    "epic_id": Filter("equal", "epic_id", _number("EPIC")),
+    "parent_id": Filter("equal", "epic_id", _number("EPIC")),
+    "assignee": Filter("equal", "assignee_id", _person),
+    "label": Filter("equal", "label", _word),
+    "priority": Filter("ordered", "priority", _priority),
+    "id": Filter("equal", "number", _any_number),
+    "title": Filter("text", "title", _word),
+    "description": Filter("text", "description", _word),
+    "depends_on": Filter("equal", "depends_on", _number("TASK")),
+    "due_date": Filter("ordered", "due_date", as_day),
+    "created_at": Filter("ordered", "created_at", _moment),
+    "updated_at": Filter("ordered", "updated_at", _moment),
+}

@@ -1,1 +1,0 @@
-"""The readers behind the registry: one function per URI pattern."""

@@ -1,0 +1,122 @@
+"""Collections: tasks, epics, an epic's tasks, the archive, the change feed, and histories."""
+
+from typing import Any
+
+from resources_app.addresses.hidden_refs import Mask
+from resources_app.addresses.targets import Target, field_target, item_target, visible_thing
+from resources_app.history import change_log
+from resources_app.history.etags import make_etag
+from resources_app.identity.roles import Person
+from resources_app.models import Change, Epic, Task
+from resources_app.models.base import Versioned
+from resources_app.querying.queries import (
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    Model,
+    Page,
+    Rows,
+    as_seen_by,
+    count_groups,
+    count_live,
+    fetch_live,
+    fetch_page,
+    one_of,
+    query_of,
+    whole_number,
+)
+from resources_app.reading.result import Reading, ReadRequest, computed
+from resources_app.reading.serializers import change_json, items_json, version_json
+
+
+def read_tasks(request: ReadRequest) -> Reading:
+    return _read_all(request, Task)
+
+
+def read_epics(request: ReadRequest) -> Reading:
+    return _read_all(request, Epic)
+
+
+def _read_all(request: ReadRequest, model: Model) -> Reading:
+    user = request.actor.user
+    query = query_of(user, model, request.uri.query)
+    contents = count_live(model, user, query) if query.aggregate else _page_json(user, fetch_live(model, user, query))
+    return computed(request, contents, subscribable=True)
+
+
+def read_epic_tasks(request: ReadRequest) -> Reading:
+    epic = request.visible_item(item_target("epics", request.variables["id"]))
+    rows = Task.objects.visible_to(request.actor.user).live().in_epic(epic.pk)
+    return computed(request, query_items(request.actor.user, Task, rows, request.uri.query), subscribable=True)
+
+
+def read_archive(request: ReadRequest) -> Reading:
+    """Archived tasks; `type=epic` shows the epics."""
+    pairs = [(name, value) for name, value in request.uri.query if name != "type"]
+    kind = one_of("type", request.parameter("type", "task"), ("task", "epic"))
+    model: Model = Epic if kind == "epic" else Task
+    rows = model.objects.visible_to(request.actor.user).archived()
+    return computed(request, query_items(request.actor.user, model, rows, pairs), subscribable=True)
+
+
+def query_items(user: Person, model: Model, rows: Rows, pairs: Any) -> dict[str, Any]:
+    """A page of items, or the counts of an aggregate."""
+    query = as_seen_by(user, query_of(user, model, pairs))
+    return dict(count_groups(rows, query, user)) if query.aggregate else _page_json(user, fetch_page(rows, query))
+
+
+def _page_json(user: Person, page: Page) -> dict[str, Any]:
+    return {"results": items_json(page.rows, user), "total": page.total, "next_cursor": page.next_cursor}
+
+
+def read_changes(request: ReadRequest) -> Reading:
+    limit = _limit(request)
+    found, cursor = change_log.feed(request.actor.user, request.parameter("since"), limit)
+    shown = Mask(request.actor.user).all_shown(change_json(change) for change in found)
+    return computed(request, {"results": shown, "next_cursor": cursor}, subscribable=True)
+
+
+def read_item_versions(request: ReadRequest) -> Reading:
+    return _versions(request, item_target(request.collection, request.variables["id"]))
+
+
+def read_field_versions(request: ReadRequest) -> Reading:
+    target = field_target(request.collection, request.variables["id"], request.variables["field"])
+    return _versions(request, target)
+
+
+def _versions(request: ReadRequest, target: Target) -> Reading:
+    cursor, limit = request.parameter("cursor"), request.parameter("limit", str(DEFAULT_LIMIT))
+    user, item = request.actor.user, request.visible_item(target)
+    return computed(request, _history(user, item, target, cursor, limit), subscribable=True)
+
+
+def list_versions(user: Person, target: Target, cursor: str, limit: str) -> dict[str, Any]:
+    return _history(user, visible_thing(user, target), target, cursor, limit)
+
+
+def _history(user: Person, thing: Versioned, target: Target, cursor: str, limit: str) -> dict[str, Any]:
+    """Newest first; the cursor is the last version shown."""
+    most = whole_number("limit", limit, 1, MAX_LIMIT)
+    rows = Change.objects.filter(kind=thing.KIND, object_id=thing.pk).select_related("author").order_by("-version")
+    if cursor:
+        rows = rows.filter(version__lt=whole_number("cursor", cursor, 1, 10**9 - 1))
+    found = _of_field(rows, target, most + 1) if target.field else list(rows[: most + 1])
+    shown = Mask(user).all_shown(
+        version_json(change, make_etag(thing.ref, change.version, target.etag_field)) for change in found[:most]
+    )
+    return {"results": shown, "next_cursor": str(shown[-1]["version"]) if len(found) > most else None}
+
+
+def _of_field(rows: Any, target: Target, limit: int) -> list[Change]:
+    """Creation counts as the first version of every field."""
+    found = []
+    for change in rows.iterator(chunk_size=200):
+        if target.etag_field in change.fields or change.version == 1:
+            found.append(change)
+        if len(found) == limit:
+            break
+    return found
+
+
+def _limit(request: ReadRequest) -> int:
+    return whole_number("limit", request.parameter("limit", str(DEFAULT_LIMIT)), 1, MAX_LIMIT)

@@ -1,0 +1,100 @@
+"""How URI patterns are declared and matched: static ones by look-up, templates with the most literal parts first."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from resources_app.addresses.uris import Uri
+from resources_app.reading.result import Reading, ReadRequest
+
+_VARIABLE = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """`{name}` stands for one segment; a pattern that ends in `{path}` takes all the rest."""
+
+    pattern: str
+    name: str
+    description: str
+    category: str
+    mime_type: str
+    reader: Callable[[ReadRequest], Reading]
+    parameters: tuple[str, ...] = ()
+    versioned: bool = False
+    requires_admin: bool = False
+    is_public: bool = False
+
+    @property
+    def scheme(self) -> str:
+        return self.pattern.partition("://")[0]
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return tuple(_VARIABLE.findall(self.pattern))
+
+    @property
+    def is_template(self) -> bool:
+        return bool(self.variables)
+
+    @cached_property
+    def parts(self) -> tuple[str, ...]:
+        """Authority and segments, as in `Uri`; what a pattern says of its query is for people."""
+        rest = self.pattern.partition("://")[2].partition("?")[0]
+        return tuple(rest.split("/")) if rest else ()
+
+    def match(self, parts: tuple[str, ...]) -> dict[str, str] | None:
+        pattern = self.parts
+        if pattern[-1] == "{path}":
+            if len(parts) < len(pattern):
+                return None
+            parts = (*parts[: len(pattern) - 1], "/".join(parts[len(pattern) - 1 :]))
+        if len(parts) != len(pattern):
+            return None
+        variables: dict[str, str] = {}
+        for expected, part in zip(pattern, parts, strict=True):
+            if expected.startswith("{"):
+                variables[expected[1:-1]] = part
+            elif expected != part:
+                return None
+        return variables
+
+
+class Registry:
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self._entries: tuple[Entry, ...] = ()
+        self.add(*entries)
+
+    def add(self, *entries: Entry) -> None:
+        """At start-up only: an app above brings the addresses it answers."""
+        self._entries += entries
+        self._static = {(entry.scheme, entry.parts): entry for entry in self._entries if not entry.is_template}
+        templates = [entry for entry in self._entries if entry.is_template]
+        # The pattern with more literal parts wins: tasks/{id}/file before tasks/{id}/{field}.
+        self._templates = sorted(
+            templates, key=lambda entry: (len(entry.variables) - len(entry.parts), entry.parts[-1] == "{path}")
+        )
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries)
+
+    def match(self, uri: Uri) -> tuple[Entry, dict[str, str]] | None:
+        parts = (uri.authority, *uri.segments)
+        entry = self.match_loosely(uri.scheme, parts)
+        return (entry, entry.match(parts) or {}) if entry else None
+
+    def match_loosely(self, scheme: str, parts: tuple[str, ...]) -> Entry | None:
+        """Also where a variable is empty or malformed."""
+        if static := self._static.get((scheme, parts)):
+            return static
+        return next(
+            (entry for entry in self._templates if entry.scheme == scheme and entry.match(parts) is not None), None
+        )
+
+    def patterns_like(self, uri: Uri) -> list[str]:
+        same = [entry.pattern for entry in self._entries if entry.scheme == uri.scheme]
+        return same or [entry.pattern for entry in self._entries]
+
+    def versioned_patterns(self) -> list[str]:
+        return [entry.pattern for entry in self._entries if entry.versioned]

@@ -1,0 +1,173 @@
+"""The JSON shapes of everything, as plain dictionaries: REST, MCP and the viewer all show these."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from resources_app.addresses.hidden_refs import Mask
+from resources_app.history.documents import document_of, uri_of
+from resources_app.history.etags import make_etag
+from resources_app.history.revisions import Document
+from resources_app.history.sequencing import position_of
+from resources_app.identity.roles import Person
+from resources_app.intelligencebank.sync.advice import ADVICE
+from resources_app.models import Change, Comment, Epic, Folder, IBSyncRun, Job, Resource, Task
+from resources_app.writing.results import warnings_about
+
+# Kept in the history but not part of what a caller sees.
+_INTERNAL = ("extra", "path")
+
+
+def item_json(item: Task | Epic, user: Person) -> dict[str, Any]:
+    return items_json([item], user)[0]
+
+
+def items_json(items: Iterable[Task | Epic], user: Person) -> list[dict[str, Any]]:
+    """A page of items as the user sees them: ids of what is hidden from them are masked, by one query for all."""
+    return Mask(user).all_shown(whole_item_json(item) for item in items)
+
+
+def whole_item_json(item: Task | Epic) -> dict[str, Any]:
+    """The item with every id it names. Mask it before somebody else than their author sees it."""
+    return item_json_at(item, document_of(item), item.version)
+
+
+def item_json_at(item: Task | Epic, document: Document, version: int) -> dict[str, Any]:
+    """The item as of a version: its fields from the document, its identity from the row."""
+    shown: dict[str, Any] = {"id": item.ref, "type": item.KIND}
+    shown |= {name: value for name, value in document.items() if name not in _INTERNAL}
+    if item.KIND == "task":
+        shown["parent_id"] = shown.get("epic_id")
+    return shown | {
+        "created_at": item.created_at.isoformat(),
+        "updated_at": item.updated_at.isoformat(),
+        "version": version,
+        "etag": make_etag(item.ref, version),
+    }
+
+
+def created_json(item: Task | Epic) -> dict[str, Any]:
+    """What a caller just wrote names nothing that is hidden from them."""
+    warnings = warnings_about(item.description)
+    return whole_item_json(item) | ({"warnings": warnings} if warnings else {})
+
+
+def item_line(item: dict[str, Any]) -> dict[str, Any]:
+    """An item of a list as an agent needs it: enough to choose by, nothing empty, no long text."""
+    names = ("id", "title", "status", "priority", "assignee", "epic_id", "labels", "due_date", "updated_at")
+    return {name: item[name] for name in names if item.get(name) not in (None, [], "none")}
+
+
+def comment_json(comment: Comment) -> dict[str, Any]:
+    return {
+        "id": comment.pk,
+        "uri": uri_of(comment),
+        "item_id": comment.item.ref,
+        "author": comment.author.username if comment.author else None,
+        "agent": comment.agent,
+        "body": comment.body,
+        "created_at": comment.created_at.isoformat(),
+        "updated_at": comment.updated_at.isoformat(),
+        "version": comment.version,
+        "etag": make_etag(comment.ref, comment.field_versions.get("body", 1), "body"),
+    }
+
+
+def resource_json(resource: Resource) -> dict[str, Any]:
+    """The facts of a file, without its content."""
+    return {
+        "path": resource.path,
+        "uri": uri_of(resource),
+        "type": "resource",
+        "title": resource.title,
+        "description": resource.description,
+        "mime_type": resource.mime_type,
+        "size": resource.size,
+        "sha256": resource.sha256,
+        "tags": resource.tags,
+        "groups": resource.groups,
+        "frontmatter": resource.frontmatter,
+        "root": resource.root or None,
+        "created_at": resource.created_at.isoformat(),
+        "updated_at": resource.updated_at.isoformat(),
+        "archived_at": resource.archived_at.isoformat() if resource.archived_at else None,
+        "version": resource.version,
+        "etag": make_etag(resource.ref, resource.version),
+    }
+
+
+def folder_json(folder: Folder, uri: str) -> dict[str, Any]:
+    return {"path": folder.path, "uri": uri, "type": "folder"}
+
+
+def change_json(change: Change) -> dict[str, Any]:
+    return {
+        "cursor": str(position_of(change)) if change.position else None,
+        "uri": change.uri,
+        "kind": change.kind,
+        "id": change.ref,
+        "version": change.version,
+        "action": change.action,
+        "fields": change.fields,
+        "operation": change.operation,
+        "author": change.author.username if change.author else None,
+        "agent": change.agent,
+        "token": change.token or None,
+        "via": change.via,
+        "batch": str(change.batch) if change.batch else None,
+        "timestamp": change.created_at.isoformat(),
+    }
+
+
+def version_json(change: Change, etag: str) -> dict[str, Any]:
+    return {
+        "version": change.version,
+        "etag": etag,
+        "timestamp": change.created_at.isoformat(),
+        "author": change.author.username if change.author else None,
+        "agent": change.agent,
+        "token": change.token or None,
+        "via": change.via,
+        "action": change.action,
+        "fields": change.fields,
+        "operation": change.operation,
+    }
+
+
+def sync_run_json(run: IBSyncRun) -> dict[str, Any]:
+    """A run of IntelligenceBank in the words of a job; its turns are jobs of their own that nobody needs to see."""
+    states = {"running": "running", "paused": "pending", "complete": "done"}
+    return {
+        "id": f"sync-{run.pk}",
+        "kind": f"ib_{run.kind}",
+        "state": states.get(run.status, "failed"),
+        "status": run.status,
+        "client_id": run.connection.client_id,
+        "progress": _sync_progress(run),
+        "counters": run.counters,
+        "error": run.error or None,
+        "suggestion": ADVICE.get(run.status),
+        "resumes_at": run.resume_at.isoformat() if run.resume_at else None,
+        "created_at": run.started_at.isoformat(),
+        "finished_at": run.finished_at.isoformat() if run.finished_at else None,
+    }
+
+
+def _sync_progress(run: IBSyncRun) -> dict[str, Any]:
+    """Rows that come twice, because pages overlap, count twice: about how many there are is all that is known."""
+    rows = run.counters.get("rows", 0)
+    if run.finished_at:
+        return {"done": rows, "total": 0, "note": f"{rows} rows read"}
+    return {"done": rows, "total": max(rows, run.checkpoint.get("count") or 0), "note": run.checkpoint.get("stage", "")}
+
+
+def job_json(job: Job) -> dict[str, Any]:
+    return {
+        "id": job.pk,
+        "kind": job.kind,
+        "state": job.state,
+        "attempts": job.attempts,
+        "progress": job.progress,
+        "error": job.last_error or None,
+        "created_at": job.created_at.isoformat(),
+        "finished_at": job.finished_at.isoformat() if job.finished_at else None,
+    }

@@ -1,0 +1,324 @@
+"""Watching addresses: the changes after a position, which addresses each of them touches, and who may be told."""
+
+import json
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from resources_app.addresses import uris
+from resources_app.addresses.hidden_refs import without_refs
+from resources_app.addresses.intelligencebank import ROOT
+from resources_app.addresses.uris import Uri
+from resources_app.errors import InvalidOperation, InvalidUri, NotFound
+from resources_app.fields.declarations import field_of, parse_ref
+from resources_app.history import revisions, sequencing
+from resources_app.history.etags import make_etag
+from resources_app.history.revisions import Document
+from resources_app.history.sequencing import SEQUENCED
+from resources_app.history.sequencing import Position as Position
+from resources_app.history.sequencing import position_of as position_of
+from resources_app.identity.roles import Actor
+from resources_app.models import Change, Comment, Epic, Task
+from resources_app.querying.conditions import ME, Condition, as_day
+from resources_app.querying.queries import CollectionQuery, parse_query
+from resources_app.reading import by_address
+from resources_app.reading.serializers import change_json
+from resources_app.vocabulary import IB_KINDS, Kind, Priority, Status
+
+# Whether a text has every word, as the index would find it. The index lies above this package and registers here.
+TextMatch = Callable[[str, str], bool]
+_text_match: list[TextMatch] = []
+_KINDS: dict[str, tuple[Kind, ...]] = {
+    "tasks": (Kind.TASK,),
+    "epics": (Kind.EPIC,),
+    "archive": (Kind.TASK, Kind.EPIC),
+    "context": (Kind.TASK, Kind.EPIC),
+}
+_WHOLE_ITEM = frozenset({"file", "metadata", "versions", "updated_at", "version", "etag"})
+_DECIDE_READINESS = frozenset({"status", "depends_on", "archived_at"})
+# What the index has of an item.
+_SEARCHED = frozenset({"title", "description", "evidence", "blocked_reason", "labels", "references"})
+# Filters on one entry of a field that is a list.
+_LISTS = {"label": "labels", "depends_on": "depends_on"}
+_NOT_IN_DOCUMENTS = frozenset({"created_at", "updated_at"})
+
+
+def use_text_match(match: TextMatch) -> None:
+    _text_match[:] = [match]
+
+
+@dataclass(frozen=True)
+class Page:
+    """`more` says that there is already something behind `end`, perhaps without a position yet."""
+
+    changes: list[Change]
+    end: Position
+    more: bool
+
+
+def end_of_feed() -> Position:
+    """Return the place that everything committed from now on comes after."""
+    sequencing.sequence()
+    return Position(SEQUENCED, sequencing.newest_number())
+
+
+def changes_after(position: Position, limit: int, until: Position | None = None) -> Page:
+    """For a reader that serves many people: nothing is filtered yet, see `visible_among`."""
+    is_complete = sequencing.sequence()
+    start = sequencing.resolve(position)
+    rows = Change.objects.after(start)
+    if until:
+        rows = rows.filter(position__lte=sequencing.resolve(until))
+    found = list(rows.select_related("author")[:limit])
+    if len(found) == limit:
+        return Page(found, position_of(found[-1]), more=True)
+    end = until or (position_of(found[-1]) if found else Position(SEQUENCED, start))
+    return Page(found, end, more=until is not None or not is_complete)
+
+
+def visible_among(user_id: int, changes: Collection[int]) -> set[int]:
+    """Those of the changes, by id, that the user may see at this moment, with the roles of this moment."""
+    user = User.objects.filter(pk=user_id, is_active=True).first()
+    if user is None:
+        return set()
+    return set(Change.objects.visible_to(user).filter(pk__in=changes).values_list("pk", flat=True))
+
+
+def may_watch(actor: Actor, uri: str) -> bool:
+    """True, or the error that says why not: whoever may read an address that can change may watch it."""
+    if uris.parse(uri).version:
+        raise InvalidUri("A version never changes; watch the address without it.", uri=uri)
+    if not by_address.read(actor, uri).subscribable:
+        raise InvalidOperation("This address cannot be watched.", uri=uri, allowed=["read"])
+    return True
+
+
+def names_one_thing(uri: str) -> bool:
+    """An address below one thing is lost with the thing; a collection or folder stays when something in it is lost."""
+    parsed = _parsed(uri)
+    segments = parsed.segments
+    if parsed.scheme == "ib":
+        return len(segments) == 2 and segments[1] != ROOT
+    return len(segments) > 1 and segments[0] in {*_KINDS, "comments"} and segments[-1] not in {"tasks", "comments"}
+
+
+def alters_list(change: Change) -> bool:
+    """Whether something appeared in, or went from, the list of all resources."""
+    return change.kind not in {Kind.COMMENT, Kind.IB_RESOURCE} and change.action != "update"
+
+
+def describe(change: Change, uri: str) -> dict[str, Any]:
+    """What a notice says of the change behind it."""
+    return {
+        "etag": _etag(change, _parsed(uri)),
+        "author": change.author.username if change.author else None,
+        "timestamp": change.created_at.isoformat(),
+        # Many users get the same notice: what it names, each reads for themselves.
+        "change": without_refs(change_json(change)),
+    }
+
+
+def matches(change: Change, uri: str) -> bool:
+    """Whether what can be read at the address may be another after the change than before."""
+    parsed = _parsed(uri)
+    if parsed.scheme != "mcp":
+        return parsed.scheme == "ib" and _mirror_matches(change, parsed)
+    match parsed.segments:
+        case ["changes"]:
+            return True
+        case [("resources" | "artifacts"), *_]:
+            return change.kind == Kind.RESOURCE and _path_matches(change, parsed.path)
+        case ["comments", *_]:
+            return change.kind == Kind.COMMENT and _comment_matches(change, parsed)
+        case [("tasks" | "epics" | "archive")] | ["epics", _, "tasks"]:
+            return _collection_matches(change, parsed)
+        case [("tasks" | "epics"), ref, "comments"]:
+            return change.kind == Kind.COMMENT and _commented_item(change) == ref
+        case [("tasks" | "epics" | "archive" | "context") as collection, ref, *rest]:
+            return change.kind in _KINDS[collection] and change.ref == ref and _part_matches(change, rest)
+    return False
+
+
+@lru_cache(maxsize=4096)
+def _parsed(uri: str) -> Uri:
+    return uris.parse(uri)
+
+
+def _mirror_matches(change: Change, uri: Uri) -> bool:
+    """A thing itself, the folder it is in, and the one it has left."""
+    if change.kind not in IB_KINDS or not change.uri.startswith(f"ib://{uri.authority}/"):
+        return False
+    homes = change.operation.get("folders", ())
+    match uri.segments:
+        case [("resources" | "resource"), ib_id]:
+            return change.kind == Kind.IB_RESOURCE and change.ref == ib_id
+        case ["folders", ib_id, "resources"]:
+            return change.kind == Kind.IB_RESOURCE and ib_id in homes
+        case ["folders", ib_id]:
+            return change.kind == Kind.IB_FOLDER and (ib_id == ROOT or change.ref == ib_id or ib_id in homes)
+    return False
+
+
+def _path_matches(change: Change, watched: str) -> bool:
+    """The file itself or a folder above it; a file that moved has two paths."""
+    paths = {change.ref}
+    if "path" in change.fields:
+        paths |= {str(document["path"]) for document in _before_and_after(change) if document}
+    return any(f"{path}/".startswith(f"{watched}/") for path in paths)
+
+
+def _part_matches(change: Change, rest: list[str]) -> bool:
+    if not rest or rest[0] in _WHOLE_ITEM:
+        return True
+    declared = field_of(change.kind, rest[0])
+    return declared is not None and (declared.name in change.fields or change.action == "create")
+
+
+def _comment_matches(change: Change, uri: Uri) -> bool:
+    if len(uri.segments) > 1:
+        return change.ref == uri.segments[1]
+    wanted = dict(uri.query).get("item")
+    return wanted is None or wanted == _commented_item(change)
+
+
+def _commented_item(change: Change) -> str | None:
+    comment = Comment.objects.select_related("task", "epic").filter(pk=change.object_id).first()
+    return comment.item.ref if comment else None
+
+
+def _collection_matches(change: Change, uri: Uri) -> bool:
+    """Tasks and epics enter, leave or change inside a collection: they are looked at before and after."""
+    archived = uri.segments[0] == "archive"
+    epic = uri.segments[1] if len(uri.segments) > 1 else None
+    pairs = [pair for pair in uri.query if pair[0] != "type"]
+    wants_epics = uri.segments == ("epics",) or dict(uri.query).get("type") == "epic"
+    model: type[Task] | type[Epic] = Epic if wants_epics else Task
+    query = parse_query(model, pairs)
+    if change.kind == Kind.COMMENT and query.search:
+        return _comment_moves(change, model, query.search)
+    if change.kind != model.KIND:
+        return False
+    if query.ready is not None and (change.action != "update" or _DECIDE_READINESS & set(change.fields)):
+        return True  # it may also be the one that another task waits for
+
+    def belongs(document: Document) -> bool:
+        return (
+            bool(document.get("archived_at")) is archived
+            and (epic is None or document.get("epic_id") == epic)
+            and _selects(query, document, change)
+        )
+
+    return any(document is None or belongs(document) for document in _before_and_after(change))
+
+
+def _before_and_after(change: Change) -> list[Document | None]:
+    """Every watched collection asks for the same two, so they are kept on the change."""
+    known: list[Document | None] | None = getattr(change, "_before_and_after", None)
+    if known is None:
+        versions = [change.version - 1, change.version] if change.version > 1 else [change.version]
+        known = [_document(change, version) for version in versions]
+        change._before_and_after = known  # type: ignore[attr-defined]  # cached on the object on purpose
+    return known
+
+
+def _document(change: Change, version: int) -> Document | None:
+    """None when the history of that version is gone."""
+    try:
+        return revisions.document_at(change.kind, change.object_id, version)
+    except NotFound:
+        return None
+
+
+def _selects(query: CollectionQuery, document: Document, change: Change) -> bool:
+    if query.ready and document["status"] != Status.OPEN.label:
+        return False
+    if not all(_meets(condition, document, change.object_id) for condition in query.conditions):
+        return False
+    return not query.search or _is_or_was_found(change, document, query.search)
+
+
+def _is_or_was_found(change: Change, document: Document, words: str) -> bool:
+    """As the list decides it: by the index. The index knows the present only; the text of before is read as it would be."""
+    if _is_found(Epic if change.kind == Kind.EPIC else Task, change.object_id, words):
+        return True
+    if change.action == "update" and not _SEARCHED & set(change.fields):
+        return False
+    return _text_match[0]("\n".join(_texts(document)), words)
+
+
+def _texts(document: Document) -> Iterator[str]:
+    for name in _SEARCHED:
+        value = document.get(name) or ""
+        yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _is_found(model: type[Task] | type[Epic], number: int, words: str) -> bool:
+    return model.objects.filter(pk=number).mentioning(words).exists()
+
+
+def _comment_moves(change: Change, model: type[Task] | type[Epic], words: str) -> bool:
+    """Comments are searched with their item: one may bring it into the list, and an edited one may take it out."""
+    comment = Comment.objects.filter(pk=change.object_id).values(f"{model.KIND}_id").first()
+    number = comment[f"{model.KIND}_id"] if comment else None
+    return number is not None and (change.action != "create" or _is_found(model, number, words))
+
+
+def _meets(condition: Condition, document: Document, number: int) -> bool:
+    """The same comparison as in conditions.py, on a document instead of rows."""
+    if condition.name in _NOT_IN_DOCUMENTS:
+        return True
+    if condition.name == "assignee" and ME in condition.values:
+        return True  # an address is watched by many, each of whom is meant
+    if condition.name in _LISTS:
+        # No dependency is a value to filter by, no label is not.
+        entries = document.get(_LISTS[condition.name]) or ([""] if condition.name == "depends_on" else [])
+        return any(value in entries for value in condition.values) != (condition.operator == "!=")
+    actual = number if condition.name == "id" else _plain(condition.name, _value(document, condition.name))
+    wanted = [_plain(condition.name, value) for value in condition.values]
+    if condition.operator in _COMPARISONS:
+        return actual is not None and wanted[0] is not None and _COMPARISONS[condition.operator](actual, wanted[0])
+    return (actual in wanted) != (condition.operator == "!=")
+
+
+def _value(document: Document, name: str) -> Any:
+    return document.get("epic_id" if name == "parent_id" else name)
+
+
+def _plain(name: str, value: Any) -> Any:
+    if not value:
+        return None
+    if name == "status":
+        return Status[value.upper()].value
+    if name == "priority":
+        return Priority[value.upper()].value
+    if name == "id":
+        return parse_ref(value, Task.PREFIX) or parse_ref(value, Epic.PREFIX)
+    return as_day(name, value) if name == "due_date" else value
+
+
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    ">": lambda actual, wanted: bool(actual > wanted),
+    ">=": lambda actual, wanted: bool(actual >= wanted),
+    "<": lambda actual, wanted: bool(actual < wanted),
+    "<=": lambda actual, wanted: bool(actual <= wanted),
+    "~": lambda actual, wanted: bool(wanted.casefold() in actual.casefold()),
+}
+
+
+def _etag(change: Change, uri: Uri) -> str | None:
+    match uri.segments:
+        case [("tasks" | "epics" | "archive"), _, ("comments" | "versions" | "tasks")]:
+            return None
+        case [("tasks" | "epics" | "archive"), _, ("metadata" | "file") as part]:
+            return make_etag(change.ref, change.version, part)
+        case [("tasks" | "epics" | "archive"), _, name, *rest] if not rest or rest[0].isdigit():
+            declared = field_of(change.kind, name)
+            return make_etag(change.ref, change.version, declared.name) if declared else None
+        case ["comments", _]:
+            return make_etag(change.ref, change.version, "body")
+        case [("tasks" | "epics" | "archive"), _]:
+            return make_etag(change.ref, change.version)
+    return make_etag(change.ref, change.version) if uri.path == change.ref else None

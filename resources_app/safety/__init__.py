@@ -1,0 +1,1 @@
+"""What keeps secrets and requests inside: masking of secrets, public addresses."""

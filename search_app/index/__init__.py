@@ -1,0 +1,1 @@
+"""The index: what a document is, how it is written and rebuilt."""

@@ -1,0 +1,89 @@
+"""The index follows the writes: called inside the transaction of each, so that what was written is found at once."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from resources_app.database.prepared import prepared
+from resources_app.models import Change, Comment, IBFolder, IBResource
+from resources_app.models.base import Versioned
+from search_app.backends import backend
+from search_app.backends.visibility_tokens import marks_of
+from search_app.index import rows
+from search_app.index.documents import SOURCES, Comments, build, columns_beside_text, comments_on
+from search_app.models import Document, IndexState, Passage
+
+
+def follow(change: Change, thing: Versioned) -> None:
+    """The listener of resources_app.history.change_log."""
+    if isinstance(thing, Comment):
+        _follow_comment(thing)
+    elif thing.KIND not in SOURCES:
+        return
+    elif change.action == "delete":
+        _forget(thing.KIND, thing.pk)
+    elif change.action == "create" or SOURCES[thing.KIND].texts.intersection(change.fields):
+        _keep(thing)
+    else:
+        _keep_beside_text(thing)
+
+
+def follow_mirror(things: Sequence[IBFolder | IBResource]) -> None:
+    """The listener for what is mirrored: a page at a time."""
+    for kind in dict.fromkeys(thing.KIND for thing in things):
+        for slot in slots_to_write():
+            write_documents(slot, kind, [thing for thing in things if kind == thing.KIND], {})
+
+
+def current_state() -> IndexState:
+    states = prepared("index state", lambda: IndexState.objects.order_by("pk")[:1]).run()
+    return states[0] if states else IndexState()
+
+
+def slots_to_write() -> tuple[str, ...]:
+    """While a rebuild runs, both. The lock keeps a rebuild from starting or ending under a running write."""
+    backend().lock_shared()
+    state = current_state()
+    return (state.live, state.building) if state.building else (state.live,)
+
+
+def write_documents(slot: str, kind: str, things: Sequence[Any], comments: dict[int, Comments] | None = None) -> None:
+    if comments is None:
+        comments = comments_on(kind, [thing.pk for thing in things])
+    built = [build(thing, slot, comments.get(thing.pk, Comments())) for thing in things]
+    ids = rows.put(built)
+    backend().write(slot, {number: text for number, (_, text) in zip(ids, built, strict=True)})
+
+
+def remove_documents(slot: str, kind: str, numbers: Iterable[int]) -> None:
+    documents = Document.objects.filter(slot=slot, kind=kind, object_id__in=list(numbers))
+    ids = list(documents.values_list("pk", flat=True))
+    backend().remove(slot, ids)
+    documents.filter(pk__in=ids).delete()
+
+
+def _keep(thing: Versioned) -> None:
+    comments = comments_on(thing.KIND, [thing.pk])
+    for slot in slots_to_write():
+        write_documents(slot, thing.KIND, [thing], comments)
+
+
+def _keep_beside_text(thing: Versioned) -> None:
+    columns = columns_beside_text(thing)
+    for slot in slots_to_write():
+        if number := rows.renew(slot, thing.KIND, thing.pk, columns, was=thing.version - 1):
+            backend().mark(slot, number, marks_of(thing.KIND, columns))
+        else:
+            write_documents(slot, thing.KIND, [thing])
+
+
+def _forget(kind: str, number: int) -> None:
+    for slot in slots_to_write():
+        remove_documents(slot, kind, [number])
+    Passage.objects.filter(kind=kind, object_id=number).delete()
+
+
+def _follow_comment(comment: Comment) -> None:
+    """The item is locked: of two comments written at once, the second must see the first."""
+    items = type(comment.item)._default_manager.select_for_update(no_key=True)
+    if item := items.filter(pk=comment.item.pk).first():
+        _keep(item)
