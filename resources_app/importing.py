@@ -21,7 +21,7 @@ from resources_app.vocabulary import Kind
 
 Progress = Callable[[str], None]
 
-_ITEM_NAME = re.compile(r"(?:TASK|EPIC)-[0-9]+.*\.md", re.ASCII | re.IGNORECASE)
+_ITEM_NAME = re.compile(r"(?:TASK|EPIC)-[0-9]++.*\.md", re.ASCII | re.IGNORECASE)
 
 
 def import_tree(actor: Actor, root: Path, progress: Progress = lambda _path: None) -> Report:

@@ -136,7 +136,7 @@ def test_the_label_of_a_box_is_as_long_as_the_one_it_is_ticked_by() -> None:
 def test_headings_never_skip_a_level() -> None:
     assert '<h3 id="s-deep">Deep</h3>' in render("#### Deep")
     made = render("# One\n\n#### Two\n\n## Three")
-    assert made.index("<h3 id=\"s-one\">One") < made.index("<h4 id=\"s-two\">Two") < made.index("<h4 id=\"s-three\">Three")
+    assert made.index('<h3 id="s-one">One') < made.index('<h4 id="s-two">Two') < made.index('<h4 id="s-three">Three')
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "notes/a.md", "vbscript:x", ""])
