@@ -29,7 +29,8 @@ _MARKDOWN = (
     (re.compile(r"^[ \t]*(?:[-*_][ \t]*){3,20}$|^[ \t|:-]{3,200}$", re.MULTILINE), ""),
     (re.compile(r"</?[a-zA-Z][^<>\n]{0,200}>"), ""),
     (re.compile(r"\*{1,3}|~~|`+|(?<![^\W_])_{1,2}|_{1,2}(?![^\W_])"), ""),
-    (re.compile(r"[ \t]*\|[ \t]*"), " "),
+    # Looked for from the first blank of a run alone: from each of them it would take the square of their number.
+    (re.compile(r"(?<![ \t])[ \t]*\|[ \t]*"), " "),
 )
 _SPACE = re.compile(r"\s+")
 

@@ -25,7 +25,7 @@ _ASCII_WORD = re.compile(r"[A-Za-z0-9]+(?:[_-]+[A-Za-z0-9]+)*(?:'(?:[sStTdDmM]|[
 _CLITIC = re.compile(r"['’]\w+$")
 _RUN = re.compile(rf"[{_CJK}]+|[^{_CJK}]+")
 _HAS_CJK = re.compile(rf"[{_CJK}]")
-_REF = re.compile(r"(task|epic)-0*([0-9]+)", re.IGNORECASE | re.ASCII)
+_REF = re.compile(r"(task|epic)-0*?([1-9][0-9]*|0)", re.IGNORECASE | re.ASCII)
 _SEPARATORS = re.compile("[_-]+")
 # getHTTPResponse2 → get HTTP Response 2
 _PARTS = re.compile(r"[A-ZÀ-ÖØ-ÞЀ-Я]+(?![a-zß-öø-ÿа-џ])|[A-ZÀ-ÖØ-ÞЀ-Я]?[^\W\d_A-ZÀ-ÖØ-ÞЀ-Я]+|\d+|[^\W\d_]+")

@@ -34,10 +34,10 @@ from resources_app.vocabulary import Kind
 
 Progress = Callable[[str], None]
 
-_ITEM_NAME = re.compile(r"(?:TASK|EPIC)-[0-9]+.*\.md", re.ASCII | re.IGNORECASE)
-_FOLDER_NAME = re.compile(r"FLDR-[0-9]+.*\.md", re.ASCII | re.IGNORECASE)
+_ITEM_NAME = re.compile(r"(?:TASK|EPIC)-[0-9]++.*\.md", re.ASCII | re.IGNORECASE)
+_FOLDER_NAME = re.compile(r"FLDR-[0-9]++.*\.md", re.ASCII | re.IGNORECASE)
 # What newer versions of backlog-mcp keep among the tasks: MLST-0001, ARTF-0001, CRON-0001 …
-_OTHER_NAME = re.compile(r"(?!TASK|EPIC)[A-Z]{2,8}-[0-9]+.*\.md", re.ASCII)
+_OTHER_NAME = re.compile(r"(?!TASK|EPIC)[A-Z]{2,8}-[0-9]++.*\.md", re.ASCII)
 _STORED = tuple(f"{start}{area}/" for area in AREAS for start in ("", f"{ARCHIVE}/"))
 _ITEM_FOLDERS = (*FOLDERS.values(), ARCHIVE)
 
