@@ -62,6 +62,7 @@ def test_escape_closes_the_list_and_nothing_else(visit: Visit) -> None:
     page.locator("#suggest [role=option]", has_text="bob").click()
     expect(area).to_have_value("See mcp://renames @bob ")
     page.keyboard.press("Escape")
+    page.click("#ask >> text=Discard changes")
     expect(page.locator("#dialog")).to_be_hidden()
 
 
