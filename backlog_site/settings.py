@@ -259,7 +259,11 @@ OAUTH2_PROVIDER = {
     "ACCESS_TOKEN_GENERATOR": "backlog_site.accounts.oauth.new_access_token",
     "REFRESH_TOKEN_GENERATOR": "backlog_site.accounts.oauth.new_refresh_token",
     "CLIENT_SECRET_HASHER": "pbkdf2_random",
-    "SCOPES": {"read": "See what you see", "write": "Change what you may change", "admin": "Administer the site"},
+    "SCOPES": {
+        "read": "Read everything your account can read",
+        "write": "Make changes on your behalf",
+        "admin": "Administer the site",
+    },
     "DEFAULT_SCOPES": ["read", "write"],
     "ACCESS_TOKEN_EXPIRE_SECONDS": env.number("BACKLOG_OAUTH_ACCESS_SECONDS", 3600, minimum=60),
     "REFRESH_TOKEN_EXPIRE_SECONDS": env.number("BACKLOG_OAUTH_REFRESH_DAYS", 60, minimum=1) * 86_400,

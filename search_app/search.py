@@ -215,7 +215,7 @@ def _checked_query(query: Any) -> str:
         raise ValidationFailed("query must be a text.", field="query", value=query)
     if len(query) > MAX_QUERY:
         raise ValidationFailed(
-            f"query is {len(query)} characters long, {MAX_QUERY} at most.", field="query", max_length=MAX_QUERY
+            f"query must be at most {MAX_QUERY} characters (got {len(query)}).", field="query", max_length=MAX_QUERY
         )
     return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", query)
 

@@ -30,7 +30,7 @@ ABILITIES: dict[Scope, tuple[str, list[str]]] = {
         [
             "Everything above",
             "Delete for good, and see people, roles and settings",
-            "Give this to no agent without need",
+            "Grant this only if the agent needs it",
         ],
     ),
 }

@@ -113,7 +113,7 @@ async def _authenticate(headers: Headers) -> Caller:
     try:
         caller = await caller_with(secret) if secret else None
     except DatabaseError as error:
-        raise Unavailable("The database is busy or away.") from error
+        raise Unavailable("The database is busy or unreachable.") from error
     if caller is None or not caller.credential.is_for_mcp:
         problem = Unauthenticated("A valid token is needed." if secret else "A token is needed.")
         challenge = bearer_challenge(headers.get("host", ""), "invalid_token" if secret else None)

@@ -108,7 +108,7 @@ async def _listener(headers: Headers) -> Listener:
         elif (key := session_key(headers)) and (user := await in_thread(_reader, key)):
             return Listener(Caller(Credential("session", user.pk, user, "read", ""), secret=""), key)
     except DatabaseError as error:
-        raise Unavailable("The database is busy or away.") from error
+        raise Unavailable("The database is busy or unreachable.") from error
     raise Unauthenticated("Sign in, or send a token.")
 
 

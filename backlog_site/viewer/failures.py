@@ -44,7 +44,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 async def refuse_while_away(scope: Scope, send: Send) -> None:
     """Answer 503 in the words of the surface, without a thread and without the database."""
-    error = Unavailable("The database is busy or away.")
+    error = Unavailable("The database is busy or unreachable.")
     if scope["path"] in {"/mcp", "/mcp/"}:
         body = error_message(SERVER_ERROR, error.message, data=error.as_json())
         await send_json(send, error.status, body, [_RETRY])

@@ -99,7 +99,7 @@ class IBConnectionAdmin(Refusable):
     def reconcile(self, request: HttpRequest, queryset: QuerySet[IBConnection]) -> None:
         self._start(request, queryset, runs.Kind.RECONCILE)
 
-    @admin.action(description="I have looked: accept what is missing")
+    @admin.action(description="Confirm deletions after review")
     def accept(self, request: HttpRequest, queryset: QuerySet[IBConnection]) -> None:
         for connection in queryset:
             accepted = runs.accept_last_trip(connection)

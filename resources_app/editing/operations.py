@@ -43,7 +43,9 @@ def check(operation: Any, allowed: tuple[str, ...]) -> str:
         raise ValidationFailed("operation must be an object with a type", field="operation", value=operation)
     kind = operation.get("type")
     if kind not in allowed or not isinstance(kind, str):
-        raise InvalidOperation(f"Operation {kind!r} is not possible here.", operation=kind, allowed=list(allowed))
+        raise InvalidOperation(
+            f"Operation {kind!r} is not supported for this resource.", operation=kind, allowed=list(allowed)
+        )
     required, optional = ARGUMENTS[kind]
     given = set(operation) - {"type"}
     if missing := [name for name in required if name not in given]:

@@ -58,7 +58,7 @@ def clean_text(name: str, value: Any, max_length: int = MAX_TEXT) -> str:
         raise ValidationFailed(f"{name} must not contain NUL or unpaired surrogates.", field=name)
     if len(value) > max_length:
         raise ValidationFailed(
-            f"{name} is {len(value)} characters long, {max_length} at most.",
+            f"{name} must be at most {max_length} characters (got {len(value)}).",
             field=name,
             value=f"{value[:100]}…",
             max_length=max_length,
@@ -138,7 +138,9 @@ def _list(name: str, value: Any, most: int) -> list[Any]:
     if not isinstance(value, list):
         raise ValidationFailed(f"{name} must be a list.", field=name, value=value)
     if len(value) > most:
-        raise ValidationFailed(f"{name} has {len(value)} entries, {most} at most.", field=name, max_entries=most)
+        raise ValidationFailed(
+            f"{name} must have at most {most} entries (got {len(value)}).", field=name, max_entries=most
+        )
     return value
 
 

@@ -23,7 +23,7 @@ def check_path(path: object) -> str:
     except (InvalidUri, UnicodeEncodeError):
         raise _refused(path, "a part of it is empty, '.', '..', or has a backslash or control character") from None
     if len(address) > MAX_URI:
-        raise _refused(path, f"its URI would be {len(address)} characters long, {MAX_URI} at most")
+        raise _refused(path, f"its URI must be at most {MAX_URI} characters (got {len(address)})")
     return path
 
 

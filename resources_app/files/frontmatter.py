@@ -40,7 +40,7 @@ def parse(text: str) -> Parsed:
         return Parsed({}, text)
     block = text[opening.end() : closing.start()]
     if (size := len(block.encode("utf-8", "surrogatepass"))) > MAX_BYTES:
-        return Parsed({}, text, [f"The frontmatter is {size} bytes long, {MAX_BYTES} at most."])
+        return Parsed({}, text, [f"The frontmatter must be at most {MAX_BYTES} bytes (got {size})."])
     found, problems = _read(block)
     if not found and problems:
         return Parsed({}, text, problems)

@@ -253,7 +253,7 @@ def _rows(answer: Answer) -> Row:
         if error in EXPIRED:
             raise SessionExpired("The session has expired.")
         if _OVERLOADED.search(str(error)):
-            raise Unreachable("IntelligenceBank asks for fewer calls.", retry_after(answer.headers))
+            raise Unreachable("IntelligenceBank rate limit reached.", retry_after(answer.headers))
         raise Refused("IntelligenceBank refused the call.")
     return body
 
@@ -280,7 +280,7 @@ def _raise_for_status(answer: Answer) -> None:
     if answer.status == 200:
         return
     if answer.status == 429:
-        raise Unreachable("IntelligenceBank asks for fewer calls (429).", retry_after(answer.headers))
+        raise Unreachable("IntelligenceBank rate limit reached (429).", retry_after(answer.headers))
     if answer.status >= 500:
         raise Unreachable(f"IntelligenceBank answered {answer.status}.", retry_after(answer.headers))
     raise Refused(f"IntelligenceBank answered {answer.status}.", answer.status)

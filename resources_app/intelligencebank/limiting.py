@@ -72,7 +72,7 @@ class SharedPace:
         except redis.RedisError:
             raise BudgetSpent("Calls cannot be counted: Redis does not answer.", UNCOUNTED_SECONDS) from None
         if pause < 0:
-            raise BudgetSpent("The calls of today are used up.", _seconds_to_midnight())
+            raise BudgetSpent("Today's API call budget is exhausted.", _seconds_to_midnight())
         return pause
 
     def budget_key(self) -> str:

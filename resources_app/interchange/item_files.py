@@ -156,7 +156,7 @@ def _take_texts(item: ItemFile, facts: dict[str, Any], body: str) -> None:
     if not body.strip() and isinstance(facts.get("description"), str):
         body = facts.pop("description")
     if len(body) > MAX_TEXT:
-        raise ValidationFailed(f"The text is {len(body)} characters long, {MAX_TEXT} at most.")
+        raise ValidationFailed(f"The text must be at most {MAX_TEXT} characters (got {len(body)}).")
     item.values["description"] = FIELDS[item.kind]["description"].clean("description", body)
     item.values["title"] = _take_title(item, facts, body)
 

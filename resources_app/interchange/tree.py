@@ -111,7 +111,7 @@ class Tree:
             if not stat.S_ISREG(facts.st_mode):
                 raise ValidationFailed("It is not a plain file.")
             if facts.st_size > max_bytes:
-                raise ValidationFailed(f"It is {facts.st_size} bytes long, {max_bytes} at most.")
+                raise ValidationFailed(f"The file must be at most {max_bytes} bytes (got {facts.st_size}).")
             return file.read(max_bytes)
 
     def _open(self, path: str) -> int:

@@ -54,7 +54,7 @@ def _refusal(error: OperationalError) -> Unavailable:
             "The disk of the database is full; nothing was written.",
             suggestion="Somebody must make room on the server; then send it again.",
         )
-    return Unavailable("The database is busy or away; nothing was written.")
+    return Unavailable("The database is busy or unreachable; nothing was written.")
 
 
 def written_target(uri: Any) -> Target:

@@ -43,7 +43,7 @@ def reindex_job(running: RunningJob) -> None:
 @job("sweep_index")
 def sweep_job(running: RunningJob) -> None:
     healed = sweep(running.heartbeat)
-    running.progress(healed, healed, f"{healed} healed")
+    running.progress(healed, healed, f"{healed} repaired")
     if current_state().live_schema != SCHEMA:
         queue.enqueue("reindex", {}, key="reindex")
 

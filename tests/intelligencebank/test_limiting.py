@@ -59,7 +59,7 @@ def test_limits_are_per_account_and_the_budget_is_per_tenant(connection: IBConne
 def test_a_spent_budget_pauses_the_run_until_tomorrow(connection: IBConnection) -> None:
     IBConnection.objects.filter(pk=connection.pk).update(daily_budget=2)
     run = sync(connection)
-    assert (run.status, run.error) == ("paused", "The calls of today are used up.")
+    assert (run.status, run.error) == ("paused", "Today's API call budget is exhausted.")
     IBConnection.objects.filter(pk=connection.pk).update(daily_budget=1000)
     assert sync(connection).status == "complete"
 

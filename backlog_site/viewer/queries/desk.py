@@ -56,16 +56,16 @@ def _questions(user: User) -> list[tuple[Any, Any, str]]:
     mine = unfinished.filter(assignee=user)
     return [
         (mine.filter(status=Status.BLOCKED).order_by("-priority", "number"), _blocked, "Unblock"),
-        (mine.filter(due_date__lt=today).order_by("due_date", "number"), _late, "Finish or move"),
+        (mine.filter(due_date__lt=today).order_by("due_date", "number"), _late, "Reschedule"),
         (mine.filter(due_date__range=(today, today + SOON)).order_by("due_date", "number"), _due, "Look"),
-        (mine.filter(status=Status.IN_PROGRESS, updated_at__lt=now - STALE).order_by("updated_at"), _stale, "Say how it stands"),
+        (mine.filter(status=Status.IN_PROGRESS, updated_at__lt=now - STALE).order_by("updated_at"), _stale, "Post an update"),
         (unfinished.filter(assignee=None, priority=Priority.URGENT).order_by("number"), _nobody, "Take it"),
         (mine.filter(status=Status.OPEN, priority__gte=Priority.HIGH).order_by("-priority", "number"), _important, "Begin"),
     ]  # fmt: skip
 
 
 def _blocked(task: Task) -> str:
-    return f"Blocked: {task.blocked_reason[-1]}"[:200] if task.blocked_reason else "Blocked, and nobody said why"
+    return f"Blocked: {task.blocked_reason[-1]}"[:200] if task.blocked_reason else "Blocked, no reason given"
 
 
 def _late(task: Task) -> str:
@@ -81,7 +81,7 @@ def _stale(task: Task) -> str:
 
 
 def _nobody(task: Task) -> str:
-    return "Urgent, and nobody has it"
+    return "Urgent and unassigned"
 
 
 def _important(task: Task) -> str:

@@ -53,7 +53,7 @@ JOB_WORDS = {
     "scan_resources": "Scan of the mirrored folders",
     "reindex": "Rebuild of the search index",
     "sweep_index": "Check of the search index",
-    "embed_documents": "Meaning of new texts for the search",
+    "embed_documents": "Embedding new content",
     "compact_tallies": "Totals put together",
     "prune": "Old sessions and keys removed",
     "import_backlog": "Import",
