@@ -63,7 +63,7 @@ class UserAdmin(DjangoUserAdmin, AdminOnly):  # type: ignore[type-arg,misc]  # D
             (
                 "Role",
                 {
-                    "description": "A role is a group: viewer, contributor, admin. Admins also need staff status to sign in here.",
+                    "description": "A role is a group: viewer, contributor, admin. Admins also need staff status.",
                     "fields": ["groups", "is_active", "is_staff", "is_superuser"],
                 },
             ),

@@ -197,7 +197,10 @@ def test_what_happens_to_tenant_account_or_tree_during_a_run_hides_nothing_befor
         {"count": "stale", "touching": frozenset(TOUCHES)},
         {"login_failure": "401", "overload": "200", "calls_per_minute": 10_000, "ranges": "honoured"},
     ],
-    ids=str,
+    # Sets print in another order in each process, and parallel workers must agree on the names.
+    ids=lambda profile: ", ".join(
+        f"{name}={sorted(value) if isinstance(value, frozenset) else value}" for name, value in profile.items()
+    ),
 )
 def test_the_mirror_is_right_whatever_the_real_one_turns_out_to_be(
     fake: FakeIB, tenant: Tenant, connection: IBConnection, switches: dict[str, object]

@@ -169,7 +169,7 @@ def test_what_the_domain_refuses_is_shown_at_its_field_with_the_input_kept() -> 
         ("depends_on", "TASK-9999", "There is no task TASK-9999"),
         ("depends_on", "nonsense", "must be an id like TASK-0001"),
         ("references", "javascript:alert(1)", "and no javascript:"),
-        ("labels", "x" * 51, "51 characters long"),
+        ("labels", "x" * 51, "(got 51)"),
     ]:
         answer = client.post(url("task_change", second.pk), untouched | {"title": "Kept", name: value})
         assert said in errors_of(answer)[name][0]
