@@ -1,9 +1,11 @@
 """`/api/v1/events/`: who is told what, from where, and when the telling ends."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import httpx
+import psycopg
 
 from tests.mcp.clients import Events, title
 from tests.mcp.conftest import Tokens
@@ -26,6 +28,26 @@ def test_a_write_in_another_process_is_told_without_its_content(site: Site, toke
     assert (notice["id"], notice["kind"], notice["version"], notice["fields"]) == (ref, "task", 2, ["title"])
     assert (notice["author"], notice["agent"]) == ("carol", "elsewhere")
     assert "secret" not in str(notice)
+
+
+@contextmanager
+def writing_in_another_database() -> Iterator[None]:
+    """A transaction that has written and stays open. SQLite has no server to share with another database."""
+    server = os.environ.get("DATABASE_URL", "")
+    if not server.startswith("postgres"):
+        yield
+        return
+    with psycopg.connect(server) as other:
+        other.execute("SELECT pg_current_xact_id()")
+        yield
+        assert other.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
+
+
+def test_an_open_transaction_in_another_database_holds_no_event_back(site: Site, tokens: Tokens) -> None:
+    ref = site.elsewhere.create(values={"title": "Watched"})
+    with listening(site, tokens.bob) as events, writing_in_another_database():
+        site.elsewhere.write(uri=f"mcp://backlog/tasks/{ref}", operation=title("Told at once"))
+        assert events.next()["id"] == ref
 
 
 def test_a_listener_that_comes_back_misses_nothing(site: Site, tokens: Tokens) -> None:
