@@ -39,7 +39,7 @@ def hits(request: HttpRequest) -> HttpResponse:
     try:
         answer = _found(actor_of(request), words, kind, pairs) if typed else {}
     except UnknownName:
-        answer = {}  # the name of a user or an epic is not finished yet
+        answer = {}  # the id of an epic is not finished yet
     counts = {name: answer.get(name, 0) for name in ("total", "semantic_total")}
     shown = [_hit(hit, words) for hit in answer.get("results", ())]
     return show(request, "viewer/_hits.html", {"words": typed, "hits": shown, **counts})
