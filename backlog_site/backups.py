@@ -22,6 +22,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import Model
 
+from backlog_site import checksums
 from resources_app.models import Change, Epic, Resource, Task
 
 FORMAT = 1
@@ -88,8 +89,10 @@ def _one_moment() -> Iterator[None]:
             cursor.execute("ROLLBACK")
 
 
-def _write_all(out: IO[str], progress: Progress) -> int:
+def _write_all(file: IO[str], progress: Progress) -> int:
     head = {"backlog": FORMAT, "made_at": datetime.now(UTC).isoformat(), "migrations": _migrations()}
+    head["checksum"] = checksums.ALGORITHM
+    out = checksums.SummedText(file)
     out.write(json.dumps(head) + "\n")
     done = 0
     for model in kept_models():
@@ -100,7 +103,7 @@ def _write_all(out: IO[str], progress: Progress) -> int:
             )
             done += len(chunk)
             progress(steps=len(chunk))
-    out.write(json.dumps({"end": done}) + "\n")
+    out.write(json.dumps({"end": done, checksums.ALGORITHM: out.hexdigest()}) + "\n")
     return done
 
 
@@ -117,6 +120,7 @@ def restore(source: Path, progress: Progress, *, replace: bool = False) -> int:
     if not replace and any(model.objects.exists() for model in (User, Task, Epic, Resource)):
         raise BackupRefused("This database is not empty. Restore into a new one, or replace what is here: --replace")
     try:
+        checksums.verify(source)
         with gzip.open(source, "rt", encoding="utf-8") as lines, transaction.atomic(), _times_as_given():
             return _read_all(lines, progress)
     except (OSError, EOFError, UnicodeDecodeError) as error:
@@ -175,11 +179,17 @@ def _empty(model: type[Model]) -> None:
         rows._raw_delete(rows.db)
 
 
+def _refuse_more(lines: Iterable[str]) -> None:
+    if next(iter(lines), None) is not None:
+        raise ValueError("There is something after its end.")
+
+
 def _rows_of(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
     """The rows between head and end; a file without its end was cut."""
     for number, line in enumerate(lines):
         row = json.loads(line)
         if row.get("end") == number:
+            _refuse_more(lines)
             return
         yield row
     raise ValueError("Its end is missing.")

@@ -151,9 +151,7 @@ def _library_services(library: list[socket.socket]) -> list[Service]:
     sessions = str(Path(settings.DATA_DIR) / "demo-library-sessions.json")
     options = ["--sockets", ",".join(map(str, descriptors)), "--sessions", sessions, "--verbosity", "0"]
     return [
-        Service(
-            name="demo-ib", command=[sys.executable, "manage.py", "fake_ib", *options], descriptors=descriptors
-        )
+        Service(name="demo-ib", command=[sys.executable, "manage.py", "fake_ib", *options], descriptors=descriptors)
     ]
 
 
