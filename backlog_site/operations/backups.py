@@ -23,6 +23,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import Model
 
+from backlog_site.operations import checksums
 from resources_app.models import Epic, Resource, Task
 from resources_app.querying import counters
 
@@ -92,8 +93,10 @@ def _one_moment() -> Iterator[None]:
             cursor.execute("ROLLBACK")
 
 
-def _write_all(out: IO[str], progress: Progress) -> int:
+def _write_all(file: IO[str], progress: Progress) -> int:
     head = {"backlog": FORMAT, "made_at": datetime.now(UTC).isoformat(), "migrations": _migrations()}
+    head["checksum"] = checksums.ALGORITHM
+    out = checksums.SummedText(file)
     out.write(json.dumps(head) + "\n")
     done = 0
     for model in kept_models():
@@ -104,7 +107,7 @@ def _write_all(out: IO[str], progress: Progress) -> int:
             )
             done += len(chunk)
             progress(steps=len(chunk))
-    out.write(json.dumps({"end": done}) + "\n")
+    out.write(json.dumps({"end": done, checksums.ALGORITHM: out.hexdigest()}) + "\n")
     return done
 
 
@@ -121,6 +124,7 @@ def restore(source: Path, progress: Progress, *, replace: bool = False) -> int:
     if not replace and any(model.objects.exists() for model in (User, Task, Epic, Resource)):
         raise BackupRefused("This database is not empty. Restore into a new one, or replace what is here: --replace")
     try:
+        checksums.verify(source)
         with gzip.open(source, "rt", encoding="utf-8") as lines, transaction.atomic(), _times_as_given():
             return _read_all(lines, progress)
     except (OSError, EOFError, UnicodeDecodeError) as error:
@@ -188,6 +192,11 @@ def _empty(model: type[Model]) -> None:
         rows._raw_delete(rows.db)
 
 
+def _refuse_more(lines: IO[str]) -> None:
+    if lines.readline(MAX_LINE):
+        raise ValueError("There is something after its end.")
+
+
 def _rows_of(lines: IO[str]) -> Iterator[dict[str, Any]]:
     """The rows between head and end; a file without its end was cut."""
     for number, line in enumerate(iter(partial(lines.readline, MAX_LINE + 1), "")):
@@ -195,6 +204,7 @@ def _rows_of(lines: IO[str]) -> Iterator[dict[str, Any]]:
             raise ValueError(f"A line is longer than {MAX_LINE} characters.")
         row = json.loads(line)
         if row.get("end") == number:
+            _refuse_more(lines)
             return
         yield row
     raise ValueError("Its end is missing.")

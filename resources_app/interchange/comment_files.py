@@ -14,6 +14,7 @@ from resources_app.vocabulary import Kind
 
 AUTHORS = "comment_authors"
 MAX_BYTES = 200_000_000
+_KEYS = ("created_at", "updated_at", "author", "agent", "archived_at", "body")
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class CommentLine:
     agent: str
     body: str
     archived_at: datetime.datetime | None = None
+    unknown: tuple[str, ...] = ()
 
     def render(self) -> str:
         facts = {
@@ -91,6 +93,7 @@ def _read_line(line: str) -> CommentLine:
         agent=clean_text("agent", facts.get("agent") or "", 100),
         body=FIELDS[Kind.COMMENT]["body"].clean("body", facts.get("body")),
         archived_at=_time(facts, "archived_at"),
+        unknown=tuple(key for key in facts if key not in _KEYS),
     )
 
 

@@ -4,6 +4,7 @@ The file wins where it changed since it was last imported; what people changed h
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -188,6 +189,9 @@ class _Import:
             lines.extend(found)
             for problem in problems:
                 self.report.fail(path, problem)
+            if unknown := Counter(key for line in found for key in line.unknown):
+                named = ", ".join(f"{key!r} ({count} times)" for key, count in unknown.items())
+                self.report.warn(path, f"Comments have no place for {named}. Left out.")
 
         self._guard(path, read)
         return lines

@@ -92,7 +92,7 @@ def test_root_can_start_postgres_from_an_environment_that_others_cannot_read(mon
 
 OWNER = """
 import time
-from backlog_site.embedded import throwaway_valkey
+from backlog_site.devserver.embedded import throwaway_valkey
 
 with throwaway_valkey() as url:
     print(url, flush=True)

@@ -134,7 +134,7 @@ def test_migrations_of_other_packages_do_not_drain_a_process(client: Client) -> 
 
 ASK = """
 from django.test import RequestFactory
-from backlog_site.health import readyz
+from backlog_site.operations.health import readyz
 answer = readyz(RequestFactory().get("/readyz"))
 print(answer.status_code, answer.content.decode())
 """

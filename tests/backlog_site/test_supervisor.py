@@ -19,7 +19,7 @@ STUBBORN = "trap '' TERM; echo $0 is process $$; while true; do sleep 1; done"
 PARENT_OF_ANOTHER = "echo $0 is process $$; sh -c 'echo child is process $$; exec sleep 600'"
 
 SCRIPT = """
-from backlog_site.supervisor import Backoff, Service, Supervisor
+from backlog_site.devserver.supervisor import Backoff, Service, Supervisor
 
 stages = [[Service(name=name, command=["sh", "-c", command, name]) for name, command in stage] for stage in {stages!r}]
 backoff = Backoff(first=0.01, longest=0.08, reset_after={long_run})
@@ -206,6 +206,26 @@ def test_an_address_of_another_machine_is_refused_in_words():
         supervisor.listen("192.0.2.1", 8000)
 
 
+ANNOUNCING = """
+from backlog_site.devserver.supervisor import Service, Settling, Supervisor
+
+stages = [[Service(name="one", command=["sh", "-c", "sleep 0.3; echo late line; exec sleep 600"])]]
+settling = Settling(quiet=0.5, longest=600)
+write = lambda line: print(line, flush=True)
+Supervisor(stages, write=write, on_ready=lambda: write("Running at http://…"), settling=settling).run()
+"""
+
+
+def test_the_announcement_is_repeated_below_what_came_after_it(tmp_path):
+    tree = Tree(tmp_path, ANNOUNCING)
+    try:
+        wait_until(lambda: tree.lines().count("Running at http://…") == 2)
+        first, *between, last = tree.lines()
+        assert first == last and any("late line" in line for line in between)
+    finally:
+        tree.send(signal.SIGTERM)
+
+
 class Site:
     """`manage.py serve` on the embedded default, with a data folder of its own."""
 
@@ -242,6 +262,7 @@ def test_the_whole_site_starts_shows_its_secrets_once_and_leaves_nothing_behind(
         assert urlopen(f"{site.url}/healthz").status == 200
         assert "login      admin, password " in site.output()
         assert "MCP token  " in site.output()
+        assert not [line for line in site.output().splitlines() if '{"' in line], "logs for eyes, not JSON"
         # Valkey, web, scheduler, worker and the two processes of its pool.
         wait_until(lambda: len(site.descendants()) == 6)
         descendants = site.descendants()

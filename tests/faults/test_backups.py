@@ -37,7 +37,8 @@ LAST_RELEASE = ROOT / "tests/fixtures/releases/0007.jsonl.gz"
 
 def rows_in(file: Path) -> list[Any]:
     with gzip.open(file, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines][1:]
+        *rows, end = [json.loads(line) for line in lines][1:]
+    return [*rows, {"end": end["end"]}]
 
 
 def restored_elsewhere(file: Path, folder: Path) -> Path:
@@ -115,7 +116,7 @@ def test_a_database_with_something_in_it_is_left_alone(alice: User, tmp_path: Pa
     assert Task.objects.get().title == "Here before"
 
 
-@pytest.mark.parametrize("damage", ["cut", "no end", "other", "another version", "missing"])
+@pytest.mark.parametrize("damage", ["cut", "no end", "other", "another version", "missing", "tampered", "more"])
 def test_a_damaged_file_changes_nothing(alice: User, tmp_path: Path, damage: str) -> None:
     make_task(title="Here before")
     file = tmp_path / "all.gz"
@@ -129,11 +130,47 @@ def test_a_damaged_file_changes_nothing(alice: User, tmp_path: Path, damage: str
         file.write_bytes(gzip.compress(b'{"title": "no backup"}\n'))
     elif damage == "another version":
         file.write_bytes(gzip.compress("".join([lines[0].replace("0001_initial", "0001_other"), *lines[1:]]).encode()))
+    elif damage == "tampered":
+        file.write_bytes(gzip.compress("".join(lines).replace("Here before", "Here behind").encode()))
+    elif damage == "more":
+        file.write_bytes(gzip.compress("".join([*lines, lines[1]]).encode()))
     else:
         file.unlink()
     with pytest.raises(CommandError):
         call_command("restore", file, replace=True)
     assert Task.objects.get().title == "Here before"
+
+
+def without_checksum(file: Path) -> list[str]:
+    """The lines of the backup as they were before there were checksums."""
+    head, *rows, end = gzip.decompress(file.read_bytes()).decode().splitlines(keepends=True)
+    old = {name: value for name, value in json.loads(head).items() if name != "checksum"}
+    return [f"{json.dumps(old)}\n", *rows, json.dumps({"end": json.loads(end)["end"]}) + "\n"]
+
+
+def test_a_backup_without_a_checksum_is_restored_and_its_end_is_its_end(alice: User, tmp_path: Path) -> None:
+    make_task(title="Here before")
+    file = tmp_path / "all.gz"
+    call_command("backup", file)
+    lines = without_checksum(file)
+    Task.objects.update(title="Changed since")
+    file.write_bytes(gzip.compress("".join([*lines, lines[1]]).encode()))
+    with pytest.raises(CommandError, match="after its end"):
+        call_command("restore", file, replace=True)
+    assert Task.objects.get().title == "Changed since"
+    file.write_bytes(gzip.compress("".join(lines).encode()))
+    call_command("restore", file, replace=True)
+    assert Task.objects.get().title == "Here before"
+
+
+def test_a_checksum_that_was_taken_out_is_missed(alice: User, tmp_path: Path) -> None:
+    make_task(title="Here before")
+    file = tmp_path / "all.gz"
+    call_command("backup", file)
+    head, *_ = gzip.decompress(file.read_bytes()).decode().splitlines(keepends=True)
+    file.write_bytes(gzip.compress("".join([head, *without_checksum(file)[1:]]).encode()))
+    with pytest.raises(CommandError, match="checksum does not match"):
+        call_command("restore", file, replace=True)
 
 
 def test_a_backup_that_fails_leaves_the_one_before(alice: User, tmp_path: Path) -> None:

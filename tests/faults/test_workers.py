@@ -37,14 +37,14 @@ ROWS, TASKS = 300, 300
 
 ENQUEUE = """
 import sys
-from resources_app import jobs
+from resources_app.jobs import queue as jobs
 for n in range(int(sys.argv[1]), int(sys.argv[2])):
     jobs.enqueue("mark", {"n": n})
 """
 FILL_AND_REQUEST = """
 import sys
 from django.utils import timezone
-from resources_app import jobs
+from resources_app.jobs import queue as jobs
 from resources_app.intelligencebank import connections
 from resources_app.intelligencebank.sync import scheduling
 from resources_app.models import Task
@@ -64,7 +64,7 @@ TICKS = "SELECT created_at FROM resources_app_job WHERE key = 'mark' AND state =
 FOUND = """
 import json
 from resources_app.models import IBConnection
-from search_app.rebuilding import index_health
+from search_app.index.rebuild import index_health
 from tests.faults.fixture.settings import TICK_SECONDS
 from tests.intelligencebank.mirrors import visible_rows
 connection = IBConnection.objects.get()

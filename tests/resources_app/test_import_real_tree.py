@@ -149,6 +149,14 @@ def test_a_time_out_of_range_costs_its_own_line_alone(name: str, tree: Path) -> 
     assert Task.objects.count() == 3
 
 
+def test_keys_of_comments_that_are_left_out_are_named(tree: Path) -> None:
+    line = json.dumps({"created_at": "2026-01-01T00:00:00Z", "body": "Said", "id": 7})
+    write_file(tree, "comments/TASK-0001.jsonl", f"{line}\n{line}\n")
+    report = run_import(tree)
+    assert "'id' (2 times)" in reasons(report.warnings)["comments/TASK-0001.jsonl"]
+    assert Comment.objects.count() == 2
+
+
 @pytest.mark.parametrize("name", ["comments", "metadata"])
 def test_nothing_is_read_through_a_linked_folder(name: str, tree: Path, tmp_path: Path) -> None:
     outside = tmp_path / "elsewhere"

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True, serialized_rollback=True)
 WORKER = """
 import os, sys
 from django.db import connection
-from resources_app import jobs
+from resources_app.jobs import queue as jobs
 from resources_app.models import Job
 
 log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -43,7 +43,7 @@ while running := jobs.claim_next():
 )
 HANG = """
 import sys, threading
-from resources_app import jobs
+from resources_app.jobs import queue as jobs
 
 @jobs.job("mark")
 def hang(running):

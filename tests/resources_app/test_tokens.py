@@ -145,7 +145,7 @@ import sqlite3, sys
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connection
-from resources_app import tokens
+from resources_app.identity import tokens
 
 _, secret = tokens.create(User.objects.get(username="alice"), "laptop", "write")
 writer = sqlite3.connect(settings.DATABASES["default"]["NAME"], isolation_level=None)

@@ -123,7 +123,7 @@ def test_a_rebuild_of_an_older_schema_starts_over(bob: User, monkeypatch: pytest
 
 HANG = """
 import threading
-from search_app import rebuilding
+from search_app.index import rebuild as rebuilding
 rebuilding.CHUNK = 2
 def stop(done, total, note):
     if done >= 4:
@@ -133,14 +133,14 @@ rebuilding.reindex(stop)
 """
 SEARCH = """
 from django.contrib.auth.models import User
-from search_app.indexing import current_state
+from search_app.index.write import current_state
 from search_app.search import search_unified
 state = current_state()
 found = search_unified(User.objects.get(username="bob"), "needle")["total"]
 print(found, state.building, state.position.get("done"))
 """
 FINISH = """
-from search_app import rebuilding
+from search_app.index import rebuild as rebuilding
 print(rebuilding.reindex(), rebuilding.index_health()["status"])
 """
 

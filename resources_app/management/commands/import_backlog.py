@@ -33,7 +33,5 @@ class Command(BaseCommand):
             raise CommandError(f"There is no folder {folder}.")
         actor = admin_actor(user)
         with progress_bar("Importing", count_files(folder)) as progress:
-            report = import_tree(
-                actor, folder, progress, folders=options.get("folders"), documents=bool(options.get("documents"))
-            )
+            report = import_tree(actor, folder, progress, folders=options["folders"], documents=options["documents"])
         print_report(self, report)
