@@ -75,8 +75,9 @@ class _Found:
 
 
 def _find_files(tree: Tree, report: Report) -> _Found:
-    """Find tasks and epics in every place backlog-mcp uses (tasks/ only, epics/, archive/, the root), and all other
-    files.
+    """Find tasks and epics in every place backlog-mcp uses, and all other files.
+
+    The places are tasks/ alone, epics/, archive/ and the root folder.
     """
     found = _Found()
     for path in tree.all_files(report):

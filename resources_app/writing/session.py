@@ -165,8 +165,9 @@ class WriteSession:
         raise _conflict(stored, version, diff, within_batch=within_batch)
 
     def _stored_etag(self, thing: Versioned, target: Target) -> str:
-        """Return the ETag that is valid if this session rolls back, after which other writers reuse its version
-        numbers.
+        """Return the ETag that is valid if this session rolls back.
+
+        After a rollback, other writers reuse its version numbers.
         """
         return _etag(thing.ref, target, *self._as_stored[target.kind, target.lookup])
 
