@@ -44,8 +44,7 @@ def _between(base: Lines, mine: Lines, theirs: Lines) -> tuple[Lines, int]:
 
 
 def _shared(base: Lines, mine: Lines, theirs: Lines) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the stretches of the base that both edits kept: their start in each of the three texts, and their length.
-    """
+    """Yield the stretches of the base that both edits kept, as start in each of the three texts and length."""
     ours, others = _blocks(base, mine), _blocks(base, theirs)
     while ours and others:
         our, other = ours[0], others[0]

@@ -106,7 +106,9 @@ def _begins_like(mime_type: str, raw: bytes) -> bool:
 
 
 def examine_upload(name: str, content: str | bytes, mime_type: str | None = None) -> Contents:
-    """Examine an upload. A string is text; bytes are inspected. A declared type is used unless the bytes contradict it.
+    """Examine an upload.
+
+    A string is text; bytes are inspected. A declared type is used unless the bytes contradict it.
     """
     if isinstance(content, str):
         known = mime_type_by_name(name)
@@ -184,7 +186,9 @@ def facts_of(path: str, content: str) -> Facts:
 
 
 def facts_following(path: str, before: Facts, changed: Facts) -> Facts:
-    """Return the metadata that changes with the text: values derived from the old text and not set by the same write.
+    """Return the metadata that changes with the text.
+
+    These are the values derived from the old text that the same write does not set.
     """
     old, new = facts_of(path, before["content"] or ""), facts_of(path, changed["content"])
     return {name: new[name] for name in new if name not in changed and before[name] == old[name] != new[name]}

@@ -128,7 +128,9 @@ def local_path(uri: Uri) -> Path | None:
 
 
 def is_own_data(mount: Mount, parts: Sequence[str]) -> bool:
-    """Return whether the path is in the data folder, which holds keys and database and is hidden from roots around it.
+    """Return whether the path is in the data folder.
+
+    That folder holds the keys and the database, and a root around it must not expose it.
     """
     root, own = Path(os.path.realpath(mount.folder)), Path(os.path.realpath(settings.DATA_DIR))
     return own.is_relative_to(root) and root.joinpath(*parts).is_relative_to(own)

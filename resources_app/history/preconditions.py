@@ -74,8 +74,7 @@ class Preconditions:
         return (self.if_match, self.if_none_match, self.unmodified_since)
 
     def fingerprint(self) -> dict[str, str]:
-        """Return the conditional headers for the idempotency hash: a different precondition makes a different request.
-        """
+        """Return the conditional headers for the idempotency hash: another precondition makes another request."""
         return {"headers": repr(self._headers)} if any(value is not None for value in self._headers) else {}
 
     def is_stale(self, current: str, updated_at: datetime | None = None) -> bool:

@@ -64,7 +64,9 @@ def recognise(secret: str) -> Credential | None:
 
 
 def still_standing(credentials: Iterable[Credential]) -> set[tuple[Kind, int]]:
-    """Return the keys of the credentials that are still valid. Used by streams, which stay open after authentication.
+    """Return the keys of the credentials that are still valid.
+
+    Used by streams, which stay open after authentication.
     """
     ids: dict[Kind, list[int]] = {"token": [], "oauth": [], "session": []}
     for kind, number in {credential.key for credential in credentials}:
@@ -111,7 +113,10 @@ def _granted() -> QuerySet[Any]:
 
 
 def _of_grant(grant: AccessToken) -> Credential | None:
-    """Return the credential of an OAuth grant, or None if the token was not issued for this server."""
+    """Return the credential of an OAuth grant, or None if the token was not issued for this server.
+
+    A token for another server, or without an audience, is worth nothing here.
+    """
     scope = widest(grant.scope.split())
     if scope is None or not any(map(is_for_this_server, grant.resource or ())):
         return None

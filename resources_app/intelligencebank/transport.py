@@ -65,8 +65,9 @@ class Transport:
 
     @contextmanager
     def stream(self, method: str, url: str, *, total: float | None = None, **options: Any) -> Iterator[httpx.Response]:
-        """Stream a response with a total timeout. httpx limits each read but not their sum, so a slow server could hold
-        us.
+        """Stream a response with a total timeout.
+
+        httpx limits each read but not their sum, so a server that drips bytes would hold the call forever.
         """
         self.hosts.check(url)
         token = _deadline.set(time.monotonic() + (total or self.limits.total))

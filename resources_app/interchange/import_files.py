@@ -89,7 +89,9 @@ def _last_imported(resource: Resource) -> Document:
 
 
 def _make_groups(names: Any) -> None:
-    """Create missing groups. An empty group keeps the restriction; omitting it would show the file to the whole team.
+    """Create missing groups.
+
+    An empty group keeps the restriction; omitting it would show the file to the whole team.
     """
     for name in names if isinstance(names, list) else []:
         Group.objects.get_or_create(name=str(name)[:150])

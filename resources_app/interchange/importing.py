@@ -64,7 +64,9 @@ def count_files(root: Path) -> int:
 
 @dataclass
 class _Found:
-    """List the files of a tree. `beside` has comments and metadata, `documents` the files without a counterpart here.
+    """List the files of a tree.
+
+    `beside` has comments and metadata, `documents` the files without a counterpart here.
     """
 
     items: list[str] = field(default_factory=list)

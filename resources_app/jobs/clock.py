@@ -17,7 +17,9 @@ def now() -> datetime:
 
 
 def abandoned(length: timedelta) -> Q:
-    """Match leases that have expired, or end later than any worker could have requested because the clock was set back.
+    """Match leases that have expired, or end later than any worker could have requested.
+
+    The latter happens when the clock was set back.
     """
     at = now()
     return Q(lease_until__lt=at) | Q(lease_until__gt=at + 2 * length)

@@ -41,7 +41,9 @@ class LostLease(Exception):
 
 @dataclass
 class RunningJob:
-    """Represent a claimed job. `attempt` is the fencing token: writes succeed only until another worker claims the job.
+    """Represent a claimed job.
+
+    `attempt` is the fencing token: writes succeed only until another worker claims the job.
     """
 
     id: int

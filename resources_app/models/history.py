@@ -87,8 +87,7 @@ class Revision(models.Model):
 
 
 class IdempotencyKey(models.Model):
-    """Store the response to an idempotency key, so that a retry of the same request returns it instead of acting twice.
-    """
+    """Store the response to an idempotency key, so that a retry of the same request does not act twice."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE)
     key = models.CharField(max_length=200)

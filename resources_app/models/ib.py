@@ -180,7 +180,9 @@ class IBResource(_Mirrored):
 
 
 class IBLink(models.Model):
-    """Link a user to their account in a tenant, established by signing in there. Only the encrypted session is stored.
+    """Link a user to their account in a tenant, established by signing in there.
+
+    Only the encrypted session is stored.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="ib_links")

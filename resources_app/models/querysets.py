@@ -1,4 +1,7 @@
-"""Decide which rows a user can see. Every read starts with `visible_to(user)`."""
+"""Decide which rows a user can see. No other module decides this.
+
+Every read starts with `visible_to(user)`.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -157,8 +160,7 @@ class IBResourceQuerySet(QuerySet["IBResource"]):
 
 class IBConnectionQuerySet(QuerySet["IBConnection"]):
     def visible_to(self, user: Person) -> Self:
-        """Return the enabled connections to any user who can read: the list of tenants is not secret within the team.
-        """
+        """Return the enabled connections if the user can read: the list of tenants is not secret within the team."""
         return self.filter(is_enabled=True) if may_read(user) else self.none()
 
 

@@ -131,8 +131,7 @@ def _as_q(rows: QuerySet[Any], condition: Condition) -> Q:
 
 
 def _refuse_equal_to_interval(condition: Condition) -> None:
-    """Reject equality with a relative time: nothing changed exactly 24 hours ago, so the result would always be empty.
-    """
+    """Reject equality with a relative time: nothing changed exactly 24 hours ago, so it would never match."""
     if condition.name in _MOMENTS and condition.operator in {":", "!="}:
         for value in filter(_RELATIVE.fullmatch, condition.values):
             raise ValidationFailed(

@@ -40,7 +40,10 @@ def require_person(name: str, value: str) -> int:
 
 
 def require_items(user: Person, name: str, values: Sequence[str]) -> None:
-    """Raises UnknownName for items that are absent or hidden. The field that parses them reports malformed ids."""
+    """Check that the items exist and are visible. Raises UnknownName.
+
+    Malformed ids are left to the field that parses them.
+    """
     model = _ITEMS[name]
     numbers = {number: value for value in values if (number := parse_ref(value, model.PREFIX))}
     rows = model.objects.visible_to(user)

@@ -1,5 +1,4 @@
-"""Parse collection queries such as `status=open&filter=title~"auth"&sort=due_date` into a queryset, a page or counts.
-"""
+"""Parse collection queries like `status=open&filter=title~"auth"&sort=due_date` into a queryset, page or counts."""
 
 import base64
 import binascii
@@ -119,7 +118,9 @@ def select(rows: Rows, query: CollectionQuery) -> Rows:
 
 
 def fetch_page(rows: Rows, query: CollectionQuery) -> Page:
-    """Return a page. It ends early if its texts exceed the size limit of a response; the cursor continues from there.
+    """Return a page.
+
+    It ends early if its texts exceed the size limit of a response; the cursor continues from there.
     """
     return _as_page(list(_paged(rows, query)), query, select(rows, query).count())
 
@@ -279,7 +280,9 @@ def _order(rows: Rows, query: CollectionQuery) -> Rows:
 
 
 def _after(rows: Rows, query: CollectionQuery) -> Rows:
-    """Continue after the last row seen. `>=` lets the index find the place; the exclusion drops the rows already seen.
+    """Continue after the last row seen.
+
+    `>=` lets the index find the place; the exclusion drops the rows already seen.
     """
     column = SORTS[query.sort]
     value, number = _cursor_position(query)

@@ -1,4 +1,6 @@
-"""Read several resources in one response of bounded size. Ids and URIs can be mixed, and truncation is always reported.
+"""Read several resources in one response of bounded size.
+
+Ids and URIs can be mixed, and truncation is always reported.
 """
 
 import bisect

@@ -1,4 +1,6 @@
-"""List every URI pattern, one per row. Reading, discovery, completion, the docs and docs/mcp-list.csv derive from it.
+"""List every URI pattern, one per row.
+
+Reading, discovery, completion, the docs and docs/mcp-list.csv derive from it.
 """
 
 from resources_app.models import Epic, Task

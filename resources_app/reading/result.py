@@ -22,7 +22,9 @@ class ReadRequest:
     variables: dict[str, str]
 
     def parameter(self, name: str, default: str = "") -> str:
-        """Return the single value of a parameter. A repeated parameter is rejected, since one value would be ignored.
+        """Return the single value of a parameter.
+
+        A repeated parameter is rejected, since one value would be ignored.
         """
         values = [value for key, value in self.uri.query if key == name]
         if len(values) > 1:

@@ -89,7 +89,9 @@ def visible_among(user_id: int, changes: Collection[int]) -> set[int]:
 
 
 def may_watch(actor: Actor, uri: str) -> bool:
-    """Return True if the actor can watch the URI, that is, can read it and it can change. Raises the reason otherwise.
+    """Return True if the actor can watch the URI, that is, can read it and it can change.
+
+    Raises the reason otherwise.
     """
     if uris.parse(uri).version:
         raise InvalidUri("A version never changes; watch the address without it.", uri=uri)
@@ -246,7 +248,9 @@ def _selects(query: CollectionQuery, document: Document, change: Change) -> bool
 
 
 def _is_or_was_found(change: Change, document: Document, words: str) -> bool:
-    """Decide by the index, like the list does. The index has only the current text, so older text is matched directly.
+    """Decide by the index, like the list does.
+
+    The index has only the current text, so older text is matched directly.
     """
     if _is_found(Epic if change.kind == Kind.EPIC else Task, change.object_id, words):
         return True
@@ -266,7 +270,9 @@ def _is_found(model: type[Task] | type[Epic], number: int, words: str) -> bool:
 
 
 def _comment_moves(change: Change, model: type[Task] | type[Epic], words: str) -> bool:
-    """Match comments, which are searched with their item: a new one may bring it into the list, an edit may remove it.
+    """Match comments, which are searched with their item.
+
+    A new comment may bring the item into the list, and an edit may remove it.
     """
     comment = Comment.objects.filter(pk=change.object_id).values(f"{model.KIND}_id").first()
     number = comment[f"{model.KIND}_id"] if comment else None

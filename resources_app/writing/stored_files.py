@@ -93,7 +93,9 @@ def move(actor: Actor, path: str, new_path: str, etag: Etag = None) -> Resource:
 
 
 def revise(actor: Actor, path: str, values: dict[str, Any], etag: Etag = None) -> str:
-    """Move the file if `values` has another path, and set its other metadata, atomically. Return its path afterwards.
+    """Move the file if `values` has another path, and set its other metadata, atomically.
+
+    Return its path afterwards.
     """
     facts = {name: value for name, value in values.items() if name != "path"}
     with write_transaction():

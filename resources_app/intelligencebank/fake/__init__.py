@@ -1,2 +1,1 @@
-"""Fake IntelligenceBank faithfully, over real HTTP on separate ports, with a switch for every unknown of the real one.
-"""
+"""Fake IntelligenceBank over real HTTP on separate ports, with a switch for every unknown of the real service."""

@@ -43,7 +43,9 @@ class Crawl:
         return page
 
     def look_ahead(self, listing: Listing | None) -> None:
-        """Prefetch a page. The thread does not use the database: an expired session is renewed when the page is needed.
+        """Prefetch a page.
+
+        The thread does not use the database: an expired session is renewed when the page is needed.
         """
         if listing is not None and self._ahead is None:
             self._ahead = (listing, self._thread.submit(self.client.fetch, self._session(), listing))

@@ -168,7 +168,7 @@ class Mirror:
         return list(kept)
 
     def _is_older(self, facts: FolderFacts | ResourceFacts, row: Known) -> bool:
-        """Return whether the row is older than the stored one.
+        """Return whether the incoming row is older than the stored one.
 
         A page read before a newer one must not undo it. Rows last seen by an earlier run are always replaced.
         """

@@ -25,7 +25,7 @@ class Busy(Exception):
 
 
 def start(connection: IBConnection, kind: str) -> IBSyncRun:
-    """Return a new run, or the open run, which takes precedence whatever its kind."""
+    """Return a new run, or the open run, which takes precedence over a new one of any kind."""
     with transaction.atomic():
         locked = IBConnection.objects.select_for_update().get(pk=connection.pk)
         if open_run := IBSyncRun.objects.filter(connection=locked, status__in=OPEN).first():

@@ -213,7 +213,10 @@ def ids(crawl: Crawl) -> None:
 
 
 def _fetch_by_id(crawl: Crawl, ids: set[str]) -> list[object]:
-    """Fetch all existing rows: a response that falls short of its own count must not mean that the rest is gone."""
+    """Fetch all existing rows by id.
+
+    A response with fewer rows than its count must not be taken to mean that the rest is gone.
+    """
     found: dict[str, object] = {}
     offset: int | None = 0
     while offset is not None:
