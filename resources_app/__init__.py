@@ -1,1 +1,1 @@
-"""The domain: what the backlog holds, how it is addressed, read and written."""
+"""Implement the domain: storing, addressing, reading and writing the backlog."""

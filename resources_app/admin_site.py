@@ -1,4 +1,4 @@
-"""The admin's site: only staff who hold the admin role come in."""
+"""Restrict the admin site to staff with the admin role."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -37,6 +37,6 @@ class BacklogAdminSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no 
         return response
 
     def _refuse_signed_in(self, request: HttpRequest) -> None:
-        """Raise PermissionDenied for a user whom signing in again would not help."""
+        """Raise PermissionDenied for a user who would not gain access by signing in again."""
         if request.user.is_authenticated and not self.has_permission(request):
             raise PermissionDenied(NEEDS_STAFF if is_admin(request.user) else NEEDS_ROLE)

@@ -1,10 +1,10 @@
-"""One tree of errors, raised by the domain and rendered once by each adapter."""
+"""Define the errors that the domain raises and each adapter renders."""
 
 from typing import Any
 
 
 class BacklogError(Exception):
-    """What every caller gets: a code, a message, details, and a suggestion that says what to do."""
+    """Carry a code, a message, details, and a suggestion that says what to do."""
 
     code = "unavailable"
     status = 503

@@ -1,4 +1,4 @@
-"""The Celery tasks. They carry no work of their own: each looks into the Job table for it."""
+"""Define the Celery tasks. They hold no work themselves: each looks it up in the Job table."""
 
 from datetime import timedelta
 
@@ -6,10 +6,10 @@ import structlog
 from celery import shared_task
 from django.db import transaction
 
-from resources_app.intelligencebank import demo, entitlements  # noqa: F401  # the same
-from resources_app.intelligencebank.sync import refreshing, scheduling  # noqa: F401  # the same
-from resources_app.interchange import scan  # noqa: F401  # registers its kind of job  # noqa: F401  # the same
-from resources_app.jobs import cleanup, queue  # noqa: F401  # registers its kind of job  # noqa: F401  # the same
+from resources_app.intelligencebank import demo, entitlements  # noqa: F401  # registers its kind of job
+from resources_app.intelligencebank.sync import refreshing, scheduling  # noqa: F401  # registers its kind of job
+from resources_app.interchange import scan  # noqa: F401  # registers its kind of job
+from resources_app.jobs import cleanup, queue  # noqa: F401  # registers its kind of job
 from resources_app.models import Job
 
 logger = structlog.get_logger("backlog.jobs")
@@ -28,7 +28,7 @@ def sweep_jobs() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def enqueue_scheduled(kind: str, every: float = 10) -> None:
-    """One job for each tick, however many schedulers run, and whenever each of them was started."""
+    """Enqueue one job per tick, regardless of how many schedulers run and when each was started."""
     if kind not in queue.registered():
         logger.warning("scheduled_kind_unknown", kind=kind)
         return
@@ -36,6 +36,6 @@ def enqueue_scheduled(kind: str, every: float = 10) -> None:
     with transaction.atomic():
         wanted = queue.enqueue(kind, {}, key=kind)
         around = (wanted.created_at - same_tick, wanted.created_at + same_tick)
-        # Looked for after ours is in: another scheduler's, which came first, can be seen now.
+        # Checked after our insert, when an earlier job of another scheduler is visible.
         if Job.objects.filter(key=kind, created_at__range=around).exclude(pk=wanted.pk).exists():
             transaction.set_rollback(True)

@@ -1,10 +1,10 @@
-"""The closed sets of words: statuses, priorities, kinds of things, doors through which writes come."""
+"""Define the closed vocabularies: statuses, priorities, kinds, and channels of writes."""
 
 from django.db import models
 
 
 class Status(models.IntegerChoices):
-    """Numbers, so that sorting follows the work; everybody outside sees the names."""
+    """Number the statuses so that sorting follows the workflow. Clients see the names."""
 
     OPEN = 1, "open"
     IN_PROGRESS = 2, "in_progress"
@@ -33,7 +33,7 @@ class Kind(models.TextChoices):
     IB_RESOURCE = "ib_resource"
 
 
-# Mirrored: who sees them is decided by IntelligenceBank, for admins too.
+# Mirrored: IntelligenceBank decides who sees them, even for admins.
 IB_KINDS = (Kind.IB_FOLDER, Kind.IB_RESOURCE)
 
 

@@ -1,1 +1,1 @@
-"""What a URI is, and what a write to one points at. The table of patterns is reading/registry.py."""
+"""Parse URIs and resolve them to write targets. The table of patterns is in reading/registry.py."""

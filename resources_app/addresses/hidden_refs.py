@@ -1,4 +1,4 @@
-"""Ids of tasks and epics that a caller cannot see are shown as `hidden`, and kept when the caller writes them back."""
+"""Mask the ids of tasks and epics that a caller cannot see as `hidden`, and restore them when they are written back."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -11,16 +11,16 @@ from resources_app.history.revisions import Document
 from resources_app.identity.roles import Person, is_admin
 from resources_app.models import Epic, Task
 
-# The fields that name other items, and what callers sent in order to change them.
+# The fields that name other items, and the request arguments that change them.
 NAMING_FIELDS = ("depends_on", "epic_id")
 _NAMING = (*NAMING_FIELDS, "parent_id", "operation")
-# Numbers begin with 1.
+# Numbers start at 1.
 NO_EPIC = Epic.make_ref(0)
 _MODELS: tuple[type[Task] | type[Epic], ...] = (Task, Epic)
 
 
 class Mask:
-    """Hides what `user` cannot see. Each id is looked up once, all ids of one call in one query."""
+    """Mask the ids that `user` cannot see. Each id is looked up once, with one query per call."""
 
     def __init__(self, user: Person) -> None:
         self._user = user
@@ -32,7 +32,7 @@ class Mask:
         return self.all_shown([document])[0]
 
     def all_shown(self, documents: Iterable[Document]) -> list[Document]:
-        """Return a page of them, with one query for all."""
+        """Return a page of documents as the user sees them, with one query."""
         given = list(documents)
         if self._sees_all:
             return given
@@ -43,13 +43,13 @@ class Mask:
         ]
 
     def value(self, value: Any) -> Any:
-        """Return the value of one of the naming fields as the user sees it."""
+        """Return the value of a naming field as the user sees it."""
         return self.shown({"depends_on": value})["depends_on"]
 
     def restored(self, before: Document, changed: Document) -> Document:
         """Return `changed` with each `hidden` replaced by the id it stands for in `before`.
 
-        Raises ValidationFailed where nothing hidden is there: the marker names nothing by itself.
+        Raises ValidationFailed if `before` has no hidden id for a marker, because the marker alone identifies nothing.
         """
         found = dict(changed)
         if changed.get("epic_id") == HIDDEN:
@@ -87,7 +87,7 @@ class Mask:
 
 
 def visible_refs(user: Person, refs: Iterable[str]) -> set[str]:
-    """Return those that exist and that the user sees, of tasks and epics alike, by one query."""
+    """Return the task and epic refs that exist and are visible to the user, with one query."""
     found: Any = None
     for model in _MODELS:
         numbers = [number for ref in refs if (number := parse_ref(ref, model.PREFIX)) is not None]
@@ -99,7 +99,7 @@ def visible_refs(user: Person, refs: Iterable[str]) -> set[str]:
 
 
 def without_refs(document: Document) -> Document:
-    """Return the document with every id hidden, for notices that many users get."""
+    """Return the document with every id masked, for notifications sent to many users."""
     mask = Mask.__new__(Mask)
     mask._visible = dict.fromkeys(_refs_in([document.get(name) for name in _NAMING]), False)
     return {name: mask._masked(value) if name in _NAMING else value for name, value in document.items()}

@@ -1,4 +1,4 @@
-"""ib:// addresses of mirrored things."""
+"""Build ib:// URIs of mirrored folders and resources."""
 
 from resources_app.addresses.uris import Uri
 from resources_app.models import IBFolder, IBResource
@@ -20,7 +20,7 @@ def uri_of_mirrored(thing: IBFolder | IBResource) -> str:
 
 
 def parent_uri(thing: IBFolder | IBResource) -> str:
-    """The folder it lies in; what lies at the top is in the root."""
+    """Return the URI of the parent folder. Top-level folders are in the root."""
     if isinstance(thing, IBResource):
         return folder_uri(thing.client_id, thing.folder_ib_id)
     return folder_uri(thing.client_id, thing.parent_ib_id if thing.depth > 1 else ROOT)

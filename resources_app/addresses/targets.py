@@ -1,4 +1,4 @@
-"""What a writable address points at: a thing, one of its fields, or one element of a field that is a list."""
+"""Resolve a writable URI to its target: an object, one of its fields, or one element of a list field."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +26,7 @@ _WRITABLE = [
 @dataclass(frozen=True)
 class Target:
     kind: str
-    # The columns that find the row: {"pk": 42} or {"path": "resources/a.md"}.
+    # The column and value that identify the row: ("pk", 42) or ("path", "resources/a.md").
     lookup: tuple[str, Any]
     field: Field | None = None
     index: int | None = None
@@ -67,7 +67,7 @@ def resource_target(path: str) -> Target:
 
 
 def target_of(uri: Uri) -> Target:
-    """The target of a write. Addresses that only read (collections, schemas, histories …) have none."""
+    """Return the target of a write. Read-only URIs (collections, schemas, histories …) are rejected."""
     if uri.scheme != "mcp" or uri.authority != uris.SERVER:
         raise _not_writable(uri)
     if uri.fragment:

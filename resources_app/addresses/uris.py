@@ -1,4 +1,7 @@
-"""Addresses: parsing and building every scheme the backlog speaks. Pure, case-sensitive, percent-decoded once."""
+"""Parse and build URIs of every scheme in the backlog.
+
+Parsing is pure and case-sensitive, and percent-decodes once.
+"""
 
 import re
 from dataclasses import dataclass, field
@@ -11,7 +14,7 @@ SERVER = "backlog"
 MAX_LENGTH = 4000
 MAX_SEGMENTS = 40
 MAX_PARAMETERS = 100
-# What an address can look like; the registry says which ones there are.
+# The possible forms of a URI. The registry lists the URIs that exist.
 FORMS = (
     "mcp://backlog/{path}",
     "ib://{clientid}/{path}",
@@ -27,16 +30,17 @@ _AUTHORITY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", re.ASCII)
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f\\\\\ud800-\udfff]")
 _UNSAFE = re.compile("[\x00\ud800-\udfff]")
-# Looked for before decoding: a name that ends in "@v2" itself is written with %40.
+# Matched before decoding: a name that ends in "@v2" is written with %40.
 _AT_VERSION = re.compile(r"(/.*[^/])@v([1-9][0-9]{0,8})", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Uri:
-    """`authority` is what follows `://`; `version` comes from `@vN` or `?version=N` and is no longer in the rest.
+    """Hold a parsed URI.
 
-    `fragment` names a place in what is read (`#L10-L20`, `#section`). It is for viewers: readers ignore it, and it is no
-    part of the address as it is written here.
+    `authority` is the part after `://`. `version` comes from `@vN` or `?version=N` and is removed from the other parts.
+    `fragment` names a place in the content (`#L10-L20`, `#section`). Viewers use it, readers ignore it, and `str()`
+    omits it.
     """
 
     scheme: str
@@ -89,17 +93,17 @@ def _server_uri(uri: str, scheme: str, authority: str, path: str, query: str, fr
 
 
 def build(*segments: object, query: list[tuple[str, str]] | None = None) -> str:
-    """`build("tasks", "TASK-0001")` → mcp://backlog/tasks/TASK-0001"""
+    """Build a URI: `build("tasks", "TASK-0001")` → mcp://backlog/tasks/TASK-0001."""
     return str(Uri("mcp", SERVER, tuple(str(segment) for segment in segments), tuple(query or ())))
 
 
 def build_path(path: str) -> str:
-    """The address of a resource by its path, resources/… or artifacts/…"""
+    """Return the URI of a resource by its path, resources/… or artifacts/…."""
     return build(*path.split("/"))
 
 
 def _file_uri(uri: str, authority: str, path: str, query: str, fragment: str) -> Uri:
-    """A query pages through a folder. Files on disk have no versions."""
+    """Parse a file URI. A query pages through a folder. Files on disk have no versions."""
     pairs, version = _query(uri, query)
     if authority not in {"", "localhost"} or version:
         raise _refused(uri, "a file URI is file:///absolute/path, without host or version")
@@ -107,7 +111,7 @@ def _file_uri(uri: str, authority: str, path: str, query: str, fragment: str) ->
 
 
 def _short_enough(parsed: Uri, uri: str) -> Uri:
-    """Also as we write it, with escapes: an address that we give out can be sent back."""
+    """Check the length of the escaped form too, so that every URI we return can be sent back."""
     if len(str(parsed)) > MAX_LENGTH:
         raise _refused(uri, f"it is longer than {MAX_LENGTH} characters when written with escapes")
     return parsed

@@ -1,4 +1,4 @@
-"""The admin. Whatever has a history is written through the write path here too."""
+"""Register the admin. Objects with a history are written through the write path here too."""
 
 from resources_app.admin import access, history, intelligencebank, items, jobs, oauth, resources
 

@@ -1,4 +1,4 @@
-"""People, groups and API tokens."""
+"""Manage users, groups, service accounts and API tokens."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ admin.site.unregister(Group)
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin, AdminOnly):  # type: ignore[type-arg,misc]  # Django's is no generic at run time
+class UserAdmin(DjangoUserAdmin, AdminOnly):  # type: ignore[type-arg,misc]  # not generic at run time
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
@@ -42,12 +42,12 @@ class UserAdmin(DjangoUserAdmin, AdminOnly):  # type: ignore[type-arg,misc]  # D
         return users.prefetch_related("groups")
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Who is not a superuser cannot become one by taking over the account of one."""
+        """Prevent other admins from taking over a superuser's account."""
         beyond = isinstance(obj, User) and obj.is_superuser and not request.user.is_superuser
         return AdminOnly.has_change_permission(self, request, obj) and not beyond
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Histories name their authors for ever: an account is made inactive, not deleted."""
+        """Forbid deletion: histories name their authors forever, so accounts are deactivated instead."""
         return False
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
@@ -81,7 +81,7 @@ class UserAdmin(DjangoUserAdmin, AdminOnly):  # type: ignore[type-arg,misc]  # D
 
 @admin.register(Group)
 class GroupAdmin(DjangoGroupAdmin, AdminOnly):  # type: ignore[misc]  # unfold has no types
-    """Members are set on the people. The three roles are names the backlog relies on."""
+    """Manage groups. Members are set on the users. The backlog relies on the names of the three roles."""
 
     list_display = ["name", "is_role"]
     fields = ["name"]
@@ -111,7 +111,7 @@ class ServiceAccountForm(RefusableForm):
 
 @admin.register(ServiceAccount)
 class ServiceAccountAdmin(Refusable):
-    """Agents that work without a person. To end one, make its user inactive."""
+    """Manage unattended agents. To end one, deactivate its user."""
 
     form = ServiceAccountForm
     list_display = ["user", "roles", "owner", "purpose", "is_active"]
@@ -175,7 +175,7 @@ class ApiTokenAdmin(Refusable):
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """A revoked token stays, to say who had access until when."""
+        """Forbid deletion: a revoked token stays as a record of access."""
         return False
 
     def save_model(self, request: HttpRequest, obj: ApiToken, form: Any, change: bool) -> None:

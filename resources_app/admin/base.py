@@ -1,4 +1,4 @@
-"""What every admin page shares: who may do what, lists that cost one page, and in whose name a write happens."""
+"""Share the base of all admin pages: permissions, lists that cost one page, and the actor of a write."""
 
 import datetime
 import json
@@ -22,9 +22,9 @@ from resources_app.admin.forms import RefusableForm
 from resources_app.errors import BacklogError
 from resources_app.identity.roles import SESSION_CLIENT, Actor, is_admin
 
-# Nobody pages further than this, and a count that stops here does not grow with the table.
+# No admin pages further than this, and a count that stops here does not grow with the table.
 MAX_COUNTED = 10_000
-# What Change.request_id holds; a caller may send an X-Request-ID of any length.
+# Size of Change.request_id. A caller may send an X-Request-ID of any length.
 MAX_REQUEST_ID = 64
 
 
@@ -42,7 +42,7 @@ Column = TypeVar("Column", bound=Callable[..., Any])
 def column(
     title: str, *, ordering: str | None = None, colours: dict[str, str] | None = None, boolean: bool = False
 ) -> Callable[[Column], Column]:
-    """A method as a column of a list or a read-only field; `colours` shows its values as labels."""
+    """Declare a method as a list column or read-only field. `colours` shows its values as labels."""
 
     def describe(method: Column) -> Column:
         method.__dict__.update(short_description=title, admin_order_field=ordering, label=colours, boolean=boolean)
@@ -80,21 +80,21 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # not subscriptabl
 
 
 class LeanChangeList(ChangeList):  # type: ignore[misc]  # unfold has no types
-    """Leaves out the columns that no list shows: fifty long texts are megabytes."""
+    """Defer the columns that no list shows: fifty long texts are megabytes."""
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
         return rows.defer(*self.model_admin.list_defer)
 
     def get_results(self, request: HttpRequest) -> None:
-        """Only a list that was narrowed says so in its title."""
+        """Show the total only for a filtered list."""
         super().get_results(request)
         if not self.query and not self.has_active_filters:
             self.full_result_count = self.result_count
 
 
 class AdminOnly(ModelAdmin):  # type: ignore[misc]  # unfold has no types
-    """Whoever holds the admin role may do everything here; Django's own permissions are not asked."""
+    """Grant everything to users with the admin role. Django's own permissions are not checked."""
 
     list_per_page = 50
     list_max_show_all = 50
@@ -140,7 +140,7 @@ class ReadOnly(AdminOnly):
 
 
 class Refusable(AdminOnly):
-    """A refused write is rolled back whole; the form is then shown again with the refusal among its errors."""
+    """Roll back a rejected write completely and show the form again with the error."""
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
@@ -156,7 +156,7 @@ class Refusable(AdminOnly):
 
 
 class ArchivedFilter(RadioFilter):  # type: ignore[misc]  # unfold has no types
-    """What is archived is out of sight until somebody asks for it."""
+    """Hide archived rows unless the filter asks for them."""
 
     title = "archived"
     parameter_name = "archived"

@@ -1,4 +1,4 @@
-"""The first page of the admin: where the work stands, what happened last, what failed."""
+"""Build the admin dashboard: task counts, recent changes and failed jobs."""
 
 from typing import Any
 

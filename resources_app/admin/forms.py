@@ -1,4 +1,4 @@
-"""Forms over the public document: they know what they were opened with, and what of it the person changed."""
+"""Define forms over the public document. They track the version they were opened with and the user's changes."""
 
 import datetime
 from collections.abc import Iterable
@@ -36,7 +36,7 @@ def etag_of(thing: Versioned) -> str:
 
 
 def plain(value: Any) -> Any:
-    """As a browser would give it back: a textarea turns every kind of line end into its own."""
+    """Normalize line endings as a browser does: a textarea converts every kind to its own."""
     if isinstance(value, str):
         return value.replace("\r\n", "\n").replace("\r", "\n")
     if isinstance(value, list):
@@ -47,22 +47,22 @@ def plain(value: Any) -> Any:
 
 
 class Textarea(UnfoldAdminTextareaWidget):  # type: ignore[misc]  # unfold has no types
-    # Django's template starts the text on a new line; unfold's does not, and a browser then drops a leading empty line.
+    # Django's template starts the text on a new line. Unfold's does not, and a browser then drops a leading empty line.
     template_name = "django/forms/widgets/textarea.html"
 
 
 class TextField(forms.CharField):
-    """A text exactly as it is, spaces at its ends included."""
+    """Keep a text exactly as is, including leading and trailing spaces."""
 
     def __init__(self, *, rows: int = 12, **kwargs: Any) -> None:
         super().__init__(strip=False, widget=Textarea({"rows": rows}), **kwargs)
 
 
 class LinesField(forms.CharField):
-    """A list with an entry per line; an entry of several lines goes on with indented ones."""
+    """Edit a list with one entry per line. Indented lines continue a multi-line entry."""
 
     def __init__(self, *, rows: int = 3, help_text: str = "One per line.", **kwargs: Any) -> None:
-        # Entries that were there keep their exact value; only lines that were written anew are parsed.
+        # Existing entries keep their exact value; only new lines are parsed.
         self.kept: dict[str, Any] = {}
         super().__init__(strip=False, required=False, widget=Textarea({"rows": rows}), help_text=help_text, **kwargs)
 
@@ -108,7 +108,10 @@ class ReferencesField(LinesField):
 
 
 class GroupsField(forms.MultipleChoiceField):
-    """Group names. A group that was deleted stays listed while a thing names it: dropping it would open the thing."""
+    """Select group names.
+
+    A deleted group stays listed while an object names it, since dropping it would lift the restriction.
+    """
 
     widget = UnfoldAdminSelect2MultipleWidget
 
@@ -122,9 +125,9 @@ class GroupsField(forms.MultipleChoiceField):
 
 
 class RefusableForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable at run time
-    """A refusal by the domain comes back as errors of the form, with the input kept."""
+    """Show a domain error as form errors, with the input kept."""
 
-    # Set on the class that is made for one request.
+    # Set on the class created for one request.
     refusal: ClassVar[BacklogError | None] = None
     instance: Any
 
@@ -135,7 +138,7 @@ class RefusableForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscript
         return cleaned
 
     def _post_clean(self) -> None:
-        """Nothing is put into the row here: the domain validates and writes."""
+        """Leave the row untouched: the domain validates and writes."""
 
     def show(self, error: BacklogError) -> None:
         message = error.message
@@ -147,14 +150,14 @@ class RefusableForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscript
 
 
 class WritePathForm(RefusableForm):
-    """Carries the ETag it was opened with, so that saving a stale form loses nobody's work."""
+    """Carry the ETag the form was opened with, so that saving a stale form overwrites no other user's work."""
 
     etag = forms.CharField(required=False, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.now: Document = document_of(self.instance) if self.instance.pk else {}
-        # What others did since this form was opened; shown above it.
+        # Changes by other users since the form was opened, shown above it.
         self.missed: list[Entry] = []
         if self.now:
             self.initial["etag"] = etag_of(self.instance)
@@ -178,7 +181,7 @@ class WritePathForm(RefusableForm):
         return self._changes_since(self.now)
 
     def values(self) -> Document:
-        """The cleaned input as public names and values."""
+        """Return the cleaned input as public names and values."""
         return {
             _PUBLIC_NAMES.get(name, name): self._public_value(name, value)
             for name, value in self.cleaned_data.items()
@@ -204,7 +207,10 @@ class WritePathForm(RefusableForm):
         return value
 
     def _catch_up(self) -> bool:
-        """Fields the person left alone move to what they are now; their own input stays, to be saved knowingly."""
+        """Update the fields the user left alone to their current values.
+
+        The user's own input stays, to be saved knowingly.
+        """
         version = version_in(self.cleaned_data["etag"], self.instance.ref, self._etag_field()) or 0
         try:
             then = revisions.document_at(self.instance.KIND, self.instance.pk, version)
@@ -221,7 +227,7 @@ class WritePathForm(RefusableForm):
         return True
 
     def _refresh(self, names: list[str]) -> None:
-        """The posted input, with these fields and the ETag as they are now."""
+        """Replace these fields and the ETag in the posted input with their current values."""
         posted: Any = self.data
         self.data = fresh = posted.copy()
         for name in ("etag", *(_FORM_NAMES.get(name, name) for name in names)):

@@ -1,4 +1,4 @@
-"""The audit trail and the revisions behind it: to be read, never written."""
+"""Show the audit trail and its revisions, read-only."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def _numbered(ref: str) -> tuple[str, int] | None:
 
 @admin.register(Change)
 class ChangeAdmin(ReadOnly):
-    """All rows: what happened to things that are gone is what an audit trail is for, and only admins come here."""
+    """Show all changes, including those to deleted objects, which an audit trail must keep. Only admins have access."""
 
     list_display = ["at", "coloured_action", "thing", "version", "changed", "author", "door", "agent", "client"]
     list_display_links = ["at"]

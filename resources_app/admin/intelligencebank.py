@@ -1,4 +1,4 @@
-"""IntelligenceBank: connections and their runs. What is mirrored shows to an admin only as far as they may see it."""
+"""Manage IntelligenceBank connections and runs. Admins see mirrored objects only as far as their own rights allow."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ _FACTS = ("name", "platform_url", "is_enabled", "calls_per_minute", "daily_budge
 
 
 class ConnectionForm(RefusableForm):
-    """The secrets go in and never come out: on an existing connection empty means unchanged."""
+    """Accept secrets but never show them. On an existing connection an empty value means unchanged."""
 
     own_domains = forms.CharField(
         required=False, widget=UnfoldAdminTextInputWidget, help_text="With commas, beside *.intelligencebank.com"
@@ -198,7 +198,7 @@ class IBSyncRunAdmin(ReadOnly):
 
 
 class _MirroredAdmin(ReadOnly):
-    """The admin role opens nothing in IntelligenceBank: only what this admin may see there is listed."""
+    """List only what this admin may see in IntelligenceBank. The admin role grants nothing there."""
 
     ordering = ["sort_name", "ib_id"]
     search_fields = ["ib_id", "name"]
@@ -262,7 +262,7 @@ class IBLinkAdmin(ReadOnly):
 
 @admin.register(IBEntitlement)
 class IBEntitlementAdmin(ReadOnly):
-    """By the folder's id: its name is not for every admin."""
+    """Show folders by id, because not every admin may see their names."""
 
     list_display = ["link", "folder_ib_id", "granted", "is_top", "verified_at", "expires_at"]
     list_select_related = ["link__user", "link__connection", "folder"]

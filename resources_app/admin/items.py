@@ -1,4 +1,4 @@
-"""Tasks, epics and comments."""
+"""Manage tasks, epics and comments."""
 
 import re
 from typing import Any
@@ -48,7 +48,7 @@ class ItemAdmin(WritePathAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """By number, however it is written (TASK-0042, task-42, 42), or by words. What is archived is not offered."""
+        """Search by number in any form (TASK-0042, task-42, 42) or by words. Autocomplete omits archived items."""
         if _is_autocomplete(request):
             queryset = queryset.filter(archived_at__isnull=True)
         number = re.fullmatch(rf"(?:{self.model.PREFIX}-)?0*(\d{{1,15}})", search_term.strip(), re.IGNORECASE)

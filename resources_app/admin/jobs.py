@@ -1,4 +1,4 @@
-"""Background work: what waits, runs, is done or failed, and why."""
+"""Show background jobs: pending, running, done and failed, with errors."""
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet

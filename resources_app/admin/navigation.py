@@ -1,4 +1,4 @@
-"""The sidebar."""
+"""Build the sidebar."""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""OAuth clients and what they were granted. The package's own pages show more than is ours, in another dress."""
+"""Manage OAuth clients and grants.
+
+These pages replace the package's own, which show more than we use, in another style.
+"""
 
 from typing import Any
 
@@ -53,7 +56,7 @@ class OAuthClientAdmin(ReadOnly):
 
 @admin.register(AccessToken)
 class OAuthTokenAdmin(ReadOnly):
-    """Who let which client in, and how far."""
+    """Show which user authorized which client, with which scope."""
 
     list_display = ["application", "user", "scope", "issued", "ends"]
     list_select_related = ["application", "user"]
@@ -64,7 +67,7 @@ class OAuthTokenAdmin(ReadOnly):
     actions = ["revoke"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Without the tokens with which clients change their own registration."""
+        """Exclude the tokens with which clients manage their own registration."""
         tokens: QuerySet[Any] = super().get_queryset(request)
         return tokens.filter(user__isnull=False)
 

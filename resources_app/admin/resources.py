@@ -1,4 +1,4 @@
-"""Files and folders. What is mirrored is shown; what is stored here is edited."""
+"""Manage files and folders. Mirrored files are read-only; stored files are editable."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Admin pages of things with a history: saved, archived, restored and deleted through the write path alone."""
+"""Manage objects with a history. Saving, archiving, restoring and deleting use only the write path."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from resources_app.writing import write_path
 
 @dataclass(frozen=True)
 class Deed:
-    """Something done to whole things, after a confirmation."""
+    """Describe an action on whole objects that needs confirmation."""
 
     name: str
     title: str
@@ -80,7 +80,7 @@ class WritePathAdmin(Refusable):
         return super().has_change_permission(request, obj) and not getattr(obj, "archived_at", None)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Django's own delete bypasses the write path."""
+        """Forbid Django's delete, which bypasses the write path."""
         return False
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
@@ -92,7 +92,7 @@ class WritePathAdmin(Refusable):
         obj.refresh_from_db()
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:
-        """The change row of the write path says more than Django's log would; so for log_change."""
+        """Skip Django's log, as in log_change: the change row of the write path says more."""
 
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> None:
         pass
@@ -171,7 +171,7 @@ class WritePathAdmin(Refusable):
         return view
 
     def _do(self, request: HttpRequest, deed: Deed, things: Any) -> bool:
-        """Each in a transaction of its own; what was refused is said, and the rest is done."""
+        """Run each in a separate transaction. Errors are reported, and the rest is done."""
         actor, done, refused = actor_of(request), 0, []
         for thing in things:
             try:

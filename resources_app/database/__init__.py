@@ -1,1 +1,1 @@
-"""The few places that know the database."""
+"""Contain the code that depends on the database."""

@@ -1,4 +1,7 @@
-"""Queries whose SQL is made once. For the small ones that every request asks, making it takes longer than running it."""
+"""Prepare queries whose SQL is compiled once.
+
+For the small queries of every request, compiling the SQL takes longer than running it.
+"""
 
 import copy
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -12,14 +15,14 @@ from django.db import connections
 from django.db.models import BigIntegerField, Expression, Field, QuerySet
 
 T = TypeVar("T")
-# Few, so that few queries are made.
+# Few sizes, so that few queries are compiled.
 _SIZES = (1, 5, 20, 50, 100)
-# Run so often on a connection, PostgreSQL plans it for good.
+# After this many executions on a connection, psycopg prepares the statement and PostgreSQL can reuse its plan.
 _PLANNED_AFTER = 5
 
 
 class Memory(Generic[T]):
-    """What was made for a key. Bounded, because callers choose among the keys."""
+    """Cache values by key. The size is bounded because callers influence the keys."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -35,7 +38,7 @@ class Memory(Generic[T]):
 
 
 class Given(Expression):
-    """A place in a prepared query whose value comes with each run."""
+    """Mark a parameter of a prepared query whose value is passed with each run."""
 
     def __init__(self, name: str, output_field: "Field[Any, Any]") -> None:
         super().__init__(output_field)
@@ -49,7 +52,7 @@ class Given(Expression):
 
 
 class Prepared(Generic[T]):
-    """A queryset with its SQL. Everything else in it must be the same for whoever shares it."""
+    """Hold a queryset and its compiled SQL. Everything except its parameters must be the same for all callers."""
 
     def __init__(self, rows: QuerySet[Any, T]) -> None:
         self._rows: Any = rows
@@ -58,7 +61,7 @@ class Prepared(Generic[T]):
             self._sql, self._params = self._compiler.as_sql()
         except EmptyResultSet:
             self._sql, self._params = "", ()
-        # Of the thread that made it.
+        # The connection belongs to the thread that compiled the query.
         self._compiler.connection = None
 
     def run(self, **given: Any) -> list[T]:
@@ -76,8 +79,12 @@ class Prepared(Generic[T]):
 
 @contextmanager
 def _cursor(connection: Any) -> Iterator[Any]:
-    """Django's writes the values into the SQL, which PostgreSQL then plans anew each time; this one leaves them apart."""
-    # What cannot keep a cursor, cannot keep a plan: a bouncer is between. A log of the statements wants them with their values.
+    """Yield a cursor that sends parameters separately.
+
+    Django's cursor interpolates them into the SQL, so PostgreSQL would plan the statement anew each time.
+    """
+    # PgBouncer in transaction mode cannot keep server-side cursors or prepared statements. A statement log needs the
+    # interpolated values.
     is_passing = connection.settings_dict["DISABLE_SERVER_SIDE_CURSORS"] or connection.queries_logged
     if connection.vendor != "postgresql" or is_passing:
         with connection.cursor() as cursor:
@@ -86,7 +93,7 @@ def _cursor(connection: Any) -> Iterator[Any]:
     connection.ensure_connection()
     server = connection.connection
     with connection._prepare_cursor(psycopg.Cursor(server)) as cursor:
-        # Only here: it would remember the text of each other statement too, with all the values in it.
+        # Set only here: otherwise psycopg would also cache the text of every other statement, values included.
         server.prepare_threshold = _PLANNED_AFTER
         try:
             yield cursor
@@ -95,9 +102,9 @@ def _cursor(connection: Any) -> Iterator[Any]:
 
 
 class _Run:
-    """As much of a queryset as Django's iterables ask of one: they make the objects, with what belongs to them.
+    """Implement the part of a queryset that Django's iterables use to build objects and their related objects.
 
-    Nothing in it refers to itself: the rows are gone with it, and do not wait for the garbage collector.
+    It has no reference cycles, so the rows are freed at once and do not wait for the garbage collector.
     """
 
     def __init__(self, rows: Any, compiler: Any) -> None:
@@ -114,7 +121,7 @@ def prepared(key: Hashable, rows: Callable[[], QuerySet[Any, T]]) -> Prepared[T]
 
 
 def run_for(numbers: list[int], key: Hashable, rows: Callable[[list[Any]], QuerySet[Any, T]]) -> list[T]:
-    """For several at once: prepared for a few sizes, the last number fills up what is left."""
+    """Run a query for several ids. It is prepared for a few sizes; the last id pads the list."""
     size = next((size for size in _SIZES if size >= len(numbers)), 0)
     if not size or not numbers:
         return list(rows(numbers))

@@ -1,4 +1,7 @@
-"""Does this process know the schema of its database? During an upgrade it may run an older or a newer release."""
+"""Check whether this process and its database have the same schema.
+
+During an upgrade, a process may run an older or a newer release.
+"""
 
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +13,7 @@ from django.db.migrations.loader import MigrationLoader
 
 from resources_app.errors import Unavailable
 
-# Other packages drop old migrations when they squash them; ours stay for as long as a release may have applied them.
+# Other packages drop old migrations when they squash them. Ours stay as long as a release may have applied them.
 OUR_PACKAGES = frozenset({"resources_app", "search_app", "backlog_site"})
 
 
@@ -21,7 +24,7 @@ def missing_migrations() -> list[str]:
 
 
 def unknown_migrations() -> list[str]:
-    """Return the migrations of our apps that the database has and this release lacks: a newer release made them."""
+    """Return the migrations of our apps that the database has and this release lacks: a newer release applied them."""
     loader = MigrationLoader(connection)
     known = set(loader.disk_migrations)
     for migration in loader.disk_migrations.values():
@@ -32,9 +35,9 @@ def unknown_migrations() -> list[str]:
 
 
 def refusal_of(error: Error) -> Unavailable | None:
-    """Return the refusal for an error of the database that a later attempt can do without, None for any other."""
+    """Return the error to raise for a transient database error or a schema mismatch, or None for any other error."""
     if _is_about_the_statement(error):
-        # In a thread of its own: the caller may be inside a failed transaction, or in an event loop.
+        # In a separate thread: the caller may be inside a failed transaction or an event loop.
         with ThreadPoolExecutor(max_workers=1) as asking:
             return asking.submit(_mismatch).result()
     if isinstance(error, OperationalError | InterfaceError):
@@ -59,7 +62,10 @@ def older_schema(missing: list[str]) -> Unavailable:
 
 
 def _is_about_the_statement(error: Error) -> bool:
-    """SQLite reports an unknown column or table with its catch-all code."""
+    """Return whether the statement itself failed.
+
+    SQLite reports an unknown column or table with its generic error code.
+    """
     if isinstance(error, ProgrammingError | IntegrityError):
         return True
     return getattr(error.__cause__, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR

@@ -1,1 +1,1 @@
-"""The demo team and its backlog."""
+"""Provide the demo team and its backlog."""

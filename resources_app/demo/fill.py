@@ -1,4 +1,4 @@
-"""A believable product team for the first run. Its work is played in order, through the write path like everybody's."""
+"""Create a believable product team for the first run. Its work is replayed in order through the write path."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from resources_app.models import Epic, Resource, Sequence, Task
 from resources_app.writing import stored_files, write_path
 
 TEXTS = Path(__file__).parent / "texts"
-# Who is in which groups, and with what they work when they do not sit in the browser: door and agent.
+# Groups of each user, and the tools they use outside the browser: channel and agent.
 PEOPLE: dict[str, tuple[str, ...]] = {
     "admin": ("admin", "security"),
     "alice": ("contributor", "security"),
@@ -38,7 +38,10 @@ Story = dict[str, Any]
 
 
 def seed(password: str) -> None:
-    """New accounts get the password; those that exist keep theirs and join the groups. Nothing else is touched."""
+    """Seed the demo.
+
+    New accounts get the password; existing ones keep theirs and join the groups. Nothing else changes.
+    """
     with write_path.write_transaction():
         _create_people(password)
         for event in sorted(_Play().events(), key=lambda event: event.at):
@@ -50,7 +53,7 @@ def count_tasks() -> int:
 
 
 def _create_people(password: str) -> None:
-    hashed = make_password(password)  # once: hashing is slow on purpose
+    hashed = make_password(password)  # once, because hashing is deliberately slow
     for name, groups in PEOPLE.items():
         rank = {"is_staff": name == "admin", "is_superuser": name == "admin"}
         new = {"email": f"{name}@example.com", "first_name": name.capitalize(), "password": hashed, **rank}
@@ -60,7 +63,7 @@ def _create_people(password: str) -> None:
 
 @dataclass(frozen=True)
 class _Event:
-    """One write: who, when, on what."""
+    """Describe one write: actor, time and target."""
 
     at: datetime
     actor: Actor
@@ -68,7 +71,7 @@ class _Event:
     operation: dict[str, Any]
 
     def play(self) -> None:
-        """The operations of the API, and beside them the steps that are functions of their own."""
+        """Apply the event with the API's operations, or with the functions for create, comment, store and archive."""
         match self.operation:
             case {"type": "create", "kind": kind, "number": number, "values": values}:
                 write_path.create_item(self.actor, kind, values, number=number)
@@ -83,7 +86,7 @@ class _Event:
 
 
 class _Play:
-    """The stories of demo_texts as events. Numbers follow those already given out, in the texts too."""
+    """Turn the stories of `texts` into events. Numbers continue after those already issued, in the texts too."""
 
     def __init__(self) -> None:
         self.now = timezone.now()
@@ -135,7 +138,7 @@ class _Play:
             yield self._event(0.5, self._browser("admin"), uri, type="archive")
 
     def _work(self, uri: str, story: Story) -> Iterator[tuple[Actor, str, dict[str, Any]]]:
-        """How the thing came to be as its story tells: taken, begun, ticked off, proved, closed."""
+        """Yield the steps that led to the story's state: assigned, started, ticked off, proven, closed."""
         who: str = story.get("assignee") or story["by"]
         taken = _part(story, "assignee") | self._due(story)
         if taken:

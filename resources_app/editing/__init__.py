@@ -1,1 +1,1 @@
-"""Pure functions from value to value: operations, splices, diffs, merges."""
+"""Transform values with pure functions: operations, splices, diffs and merges."""

@@ -1,4 +1,4 @@
-"""Two edits of the same text brought together, line by line, as diff3 does. Pure."""
+"""Merge two edits of the same text line by line, like diff3. Pure."""
 
 import difflib
 from collections.abc import Iterator
@@ -11,7 +11,11 @@ Lines = list[str]
 
 @dataclass(frozen=True)
 class Merged:
-    """`conflicts` counts the places where both changed the same lines; there the text holds both, between marks."""
+    """Hold a merged text.
+
+    `conflicts` counts the places where both sides changed the same lines. There the text holds both versions between
+    conflict markers.
+    """
 
     text: str
     conflicts: int
@@ -31,7 +35,7 @@ def merge_texts(base: str, mine: str, theirs: str) -> Merged:
 
 
 def _between(base: Lines, mine: Lines, theirs: Lines) -> tuple[Lines, int]:
-    """What stands between two stretches that all three have."""
+    """Merge the lines between two stretches that all three texts share."""
     if mine == theirs or theirs == base:
         return mine, 0
     if mine == base:
@@ -40,7 +44,7 @@ def _between(base: Lines, mine: Lines, theirs: Lines) -> tuple[Lines, int]:
 
 
 def _shared(base: Lines, mine: Lines, theirs: Lines) -> Iterator[tuple[int, int, int, int]]:
-    """Stretches of the base that both edits kept: their start in each of the three, and their length."""
+    """Yield the stretches of the base that both edits kept, as start in each of the three texts and length."""
     ours, others = _blocks(base, mine), _blocks(base, theirs)
     while ours and others:
         our, other = ours[0], others[0]

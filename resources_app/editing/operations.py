@@ -1,4 +1,7 @@
-"""The operations of a write as pure functions, value → value. Literal and byte-exact: nothing here is a pattern."""
+"""Implement write operations as pure functions from value to value.
+
+Matching is literal and byte-exact, never a pattern.
+"""
 
 import copy
 from collections.abc import Callable, Mapping
@@ -12,7 +15,7 @@ Operation = Mapping[str, Any]
 
 PREVIEW_LENGTH = 500
 
-# What each operation takes: required arguments, then optional ones.
+# Arguments of each operation: required, then optional.
 ARGUMENTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "str_replace": (("old_str", "new_str"), ("replace_all",)),
     "insert": (("line", "content"), ()),
@@ -38,7 +41,7 @@ ALLOWED: dict[Shape, tuple[str, ...]] = {
 
 
 def check(operation: Any, allowed: tuple[str, ...]) -> str:
-    """The operation's type, once it is known, allowed here and called with the arguments it takes."""
+    """Return the operation's type. Raises if it is unknown, not allowed here or has the wrong arguments."""
     if not isinstance(operation, Mapping):
         raise ValidationFailed("operation must be an object with a type", field="operation", value=operation)
     kind = operation.get("type")
@@ -150,7 +153,7 @@ def _not_found(text: str, wanted: str, kind: str, argument: str) -> OperationFai
 
 
 def _insert(text: str, operation: Operation) -> list[Splice]:
-    """`line` counts the lines before the inserted text; content becomes whole lines of its own."""
+    """Insert whole lines of `content` after the first `line` lines."""
     line, content = _integer(operation, "line"), string_argument(operation, "content")
     total = text.count("\n") + (1 if text and not text.endswith("\n") else 0)
     if not 0 <= line <= total:
@@ -208,7 +211,7 @@ def _delete_field(value: dict[str, Any], operation: Operation) -> dict[str, Any]
 
 
 def deep_merge(value: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Objects are merged key by key; everything else, lists included, is replaced."""
+    """Merge objects key by key. Everything else, lists included, is replaced."""
     merged = dict(value)
     for key, new in patch.items():
         old = merged.get(key)

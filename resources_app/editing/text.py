@@ -1,17 +1,20 @@
-"""Splices of text: how an edit is made, kept in the history and shown as a diff. Pure; offsets count code points."""
+"""Represent text edits as splices, which are applied, stored in the history and shown as diffs.
+
+Pure; offsets count code points.
+"""
 
 import difflib
 import heapq
 from collections.abc import Iterable, Sequence
 
-# (position, characters removed, text inserted), ascending and not overlapping, all in offsets of the old text.
+# (position, characters removed, text inserted), ascending and non-overlapping, in offsets of the old text.
 Splice = tuple[int, int, str]
 
-# One is enough to see where the change is; every further line would be paid for by agents in every edit.
+# One line is enough to locate the change. Agents would pay for every further line in each edit.
 CONTEXT_LINES = 1
-# difflib is quadratic at worst; beyond this many lines a changed region is shown as replaced whole.
+# difflib is quadratic in the worst case. A changed region with more lines than this is shown as replaced whole.
 MAX_COMPARED_LINES = 2000
-# What the search for a nearest line looks at: difflib takes seconds for a few long paragraphs.
+# Bounds for the nearest-line search: difflib takes seconds for a few long paragraphs.
 COMPARED_LENGTH = 200
 COMPARED_CANDIDATES = 10
 
@@ -20,7 +23,7 @@ def apply_splices(text: str, splices: Iterable[Sequence[int | str]]) -> str:
     parts: list[str] = []
     position = 0
     for start, removed, inserted in splices:
-        assert isinstance(start, int) and isinstance(removed, int)  # noqa: S101  JSON gives back plain lists
+        assert isinstance(start, int) and isinstance(removed, int)  # noqa: S101  JSON returns plain lists
         parts += (text[position:start], str(inserted))
         position = start + removed
     parts.append(text[position:])
@@ -28,7 +31,10 @@ def apply_splices(text: str, splices: Iterable[Sequence[int | str]]) -> str:
 
 
 def splices_between(old: str, new: str) -> list[Splice]:
-    """The one region that differs. Common ends are found by halving, so the cost is comparing, not looping."""
+    """Return the one region that differs.
+
+    Common ends are found by binary search, so string comparison dominates the cost.
+    """
     if old == new:
         return []
     start = _common_prefix(old, new)
@@ -37,7 +43,7 @@ def splices_between(old: str, new: str) -> list[Splice]:
 
 
 def unified_diff(old: str, splices: Sequence[Splice], label: str) -> str:
-    """A unified diff made from the neighbourhoods of the splices alone: its cost is the edit, not the text."""
+    """Return a unified diff built from the lines around the splices. Its cost depends on the edit, not on the text."""
     counted = old_line = new_line_shift = 0
     hunks: list[str] = []
     for start, end, group in _neighbourhoods(old, splices):
@@ -51,7 +57,10 @@ def unified_diff(old: str, splices: Sequence[Splice], label: str) -> str:
 
 
 def nearest_line(text: str, wanted: str) -> tuple[int, str] | None:
-    """Number and text of the line most like the first line of `wanted` that the text lacks: probably it was changed."""
+    """Return the number and text of the line most similar to the first line of `wanted` that is missing from the text.
+
+    That line was probably changed.
+    """
     sought = [line for line in wanted.split("\n") if line.strip()]
     if not sought:
         return None
@@ -94,7 +103,7 @@ def _common_suffix(a: str, b: str) -> int:
 
 
 def _neighbourhoods(old: str, splices: Sequence[Splice]) -> list[tuple[int, int, list[Splice]]]:
-    """Regions of whole lines around the splices, merged where they touch."""
+    """Return the regions of whole lines around the splices, merged where they touch."""
     groups: list[list[Splice]] = []
     position = 0
     for splice in splices:
@@ -126,7 +135,7 @@ def _line_end(text: str, position: int) -> int:
 
 
 def _hunks(before: str, after: str, old_line: int, new_line: int) -> list[str]:
-    """difflib on a small region, with its line numbers moved to where the region stands."""
+    """Run difflib on a small region and shift the line numbers to the region's place in the text."""
     old_lines, new_lines = _lines(before), _lines(after)
     if max(len(old_lines), len(new_lines)) > MAX_COMPARED_LINES:
         groups = [[("replace", 0, len(old_lines), 0, len(new_lines))]]
@@ -146,13 +155,13 @@ def _hunks(before: str, after: str, old_line: int, new_line: int) -> list[str]:
 
 
 def _lines(text: str) -> list[str]:
-    """Only \\n ends a line: splitlines() would also break at form feeds and Unicode separators inside a line."""
+    """Split at \\n only: splitlines() would also break at form feeds and Unicode separators inside a line."""
     *whole, rest = text.split("\n")
     return [f"{line}\n" for line in whole] + ([rest] if rest else [])
 
 
 def _shown(mark: str, line: str) -> str:
-    """As diff(1) writes it: a last line without its end says so."""
+    """Format a line like diff(1), which marks a last line without a newline."""
     return mark + (line[:-1] if line.endswith("\n") else f"{line}\n\\ No newline at end of file")
 
 
@@ -164,5 +173,5 @@ def _hunk_head(group: Sequence[tuple[str, int, int, int, int]], old_line: int, n
 
 
 def _range(start: int, length: int) -> str:
-    """As diff(1) writes it: an empty range names the line before it."""
+    """Format a range like diff(1), where an empty range names the line before it."""
     return f"{start + 1 if length else start}" if length == 1 else f"{start + 1 if length else start},{length}"

@@ -1,1 +1,1 @@
-"""The field table: one declaration per field."""
+"""Declare each field once."""

@@ -1,4 +1,4 @@
-"""What each kind of thing is made of: one declaration drives validation, history, schemas and addresses."""
+"""Declare the fields of each kind. One declaration drives validation, history, schemas and URIs."""
 
 import datetime
 import re
@@ -13,13 +13,13 @@ from resources_app.vocabulary import Kind, Priority, Status
 MAX_TEXT = 2_000_000
 MAX_ENTRIES = 500
 MAX_LABELS = 50
-# Stands for the id of a task or an epic that the caller cannot see.
+# Placeholder for the id of a task or epic that the caller cannot see.
 HIDDEN = "hidden"
 
 _REF = re.compile(r"(TASK|EPIC)-([0-9]{4,15})", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BREAKS = re.compile("[\t\n\x0b\x0c\r\x1c-\x1e\x85\u2028\u2029]+")
-# Control characters, and those that reorder the text around them: they show one thing and mean another.
+# Control characters and bidirectional formatting characters, which make text display differently from its content.
 _INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 _SAFE_URL = re.compile(r"(?!javascript:|data:|vbscript:)[\w./#?-][^\x00-\x1f\x7f]*", re.IGNORECASE)
 
@@ -43,7 +43,7 @@ class Field:
 
 
 def parse_ref(ref: Any, prefix: str) -> int | None:
-    """TASK-0042 → 42; None for anything that is not exactly how we write it."""
+    """Parse a ref: TASK-0042 → 42. Return None for anything but the canonical form."""
     match = _REF.fullmatch(ref) if isinstance(ref, str) else None
     if match is None or match[1] != prefix or f"{prefix}-{int(match[2]):04d}" != ref:
         return None
@@ -51,7 +51,7 @@ def parse_ref(ref: Any, prefix: str) -> int | None:
 
 
 def clean_text(name: str, value: Any, max_length: int = MAX_TEXT) -> str:
-    """Every string that is stored comes through here: PostgreSQL refuses NUL, and a lone surrogate poisons JSON."""
+    """Check a string before it is stored. PostgreSQL rejects NUL, and a lone surrogate makes invalid JSON."""
     if not isinstance(value, str):
         raise ValidationFailed(f"{name} must be a string.", field=name, value=value)
     if "\x00" in value or (not value.isascii() and _SURROGATE.search(value)):
@@ -67,7 +67,7 @@ def clean_text(name: str, value: Any, max_length: int = MAX_TEXT) -> str:
 
 
 def clean_line(name: str, value: Any, max_length: int = MAX_TEXT) -> str:
-    """Return one line without control and bidirectional formatting characters; breaks and tabs become a blank."""
+    """Return one line without control and bidirectional formatting characters. Line breaks and tabs become spaces."""
     line = _INVISIBLE.sub("", _BREAKS.sub(" ", clean_text(name, value)))
     return clean_text(name, line, max_length)
 
@@ -120,7 +120,7 @@ def _username(name: str, value: Any) -> str | None:
 
 
 def _strings(limit: int, most: int, *, unique: bool = False) -> Callable[[str, Any], list[str]]:
-    """Clean a list of texts, or with `unique` a set of words of one line each."""
+    """Clean a list of texts, or with `unique` a set of single-line words."""
     clean_entry = clean_line if unique else clean_text
 
     def clean(name: str, value: Any) -> list[str]:

@@ -1,1 +1,1 @@
-"""Files: folders on disk, content types, frontmatter and links."""
+"""Handle files: folders on disk, content types, frontmatter and links."""

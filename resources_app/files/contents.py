@@ -1,4 +1,4 @@
-"""What a file's name and bytes say about it: MIME type, text or binary, and the facts its frontmatter gives. Pure."""
+"""Derive MIME type, text or binary, and frontmatter metadata from a file's name and bytes. Pure."""
 
 import hashlib
 import mimetypes
@@ -16,7 +16,7 @@ MAX_TEXT_BYTES = 2_000_000
 MAX_BINARY_BYTES = 20_000_000
 DEFAULT_TEXT, DEFAULT_BINARY = "text/plain", "application/octet-stream"
 
-# The standard table without what the machine's own files would add, corrected where it is wrong for a team's files.
+# The standard table without the machine's additions, corrected where it is wrong for a team's files.
 _STANDARD = mimetypes.MimeTypes()
 _OURS = {
     **dict.fromkeys((".md", ".markdown", ".mdx"), "text/markdown"),
@@ -61,7 +61,7 @@ _HEADING = re.compile(r"^# +(\S.*)$", re.MULTILINE)
 _HEADING_WITHIN = 4000
 
 
-# How files of these types begin; what does not is something else under their name.
+# Magic bytes. A file that does not start with them is of another type.
 _BEGINNINGS: dict[str, tuple[bytes, ...]] = {
     "image/png": (b"\x89PNG\r\n\x1a\n",),
     "image/jpeg": (b"\xff\xd8\xff",),
@@ -77,7 +77,7 @@ Facts = dict[str, Any]
 
 @dataclass(frozen=True)
 class Contents:
-    """`text` is None for what is not text: undecodable, with a NUL in it, or of a type that is binary by definition."""
+    """Hold a file's bytes and type. `text` is None if they are undecodable, contain NUL or are of a binary type."""
 
     raw: bytes
     mime_type: str
@@ -106,7 +106,10 @@ def _begins_like(mime_type: str, raw: bytes) -> bool:
 
 
 def examine_upload(name: str, content: str | bytes, mime_type: str | None = None) -> Contents:
-    """What is sent as text is text; bytes are looked at. A given type counts, unless the bytes contradict it."""
+    """Examine an upload.
+
+    A string is text; bytes are inspected. A declared type is used unless the bytes contradict it.
+    """
     if isinstance(content, str):
         known = mime_type_by_name(name)
         textual = known if known and _TEXTUAL.fullmatch(known) else DEFAULT_TEXT
@@ -159,7 +162,7 @@ def is_markdown(path: str) -> bool:
 
 
 def derived_columns(path: str, content: str) -> dict[str, Any]:
-    """The columns that follow a text and have no history of their own."""
+    """Return the columns that are derived from a text and have no separate history."""
     raw = content.encode()
     return {
         "size": len(raw),
@@ -170,7 +173,7 @@ def derived_columns(path: str, content: str) -> dict[str, Any]:
 
 
 def facts_of(path: str, content: str) -> Facts:
-    """Title, description and tags as a markdown file itself gives them; its first heading is a title too."""
+    """Return title, description and tags from a markdown file. The first heading serves as a title too."""
     if not is_markdown(path):
         return {"title": "", "description": "", "tags": []}
     parsed = frontmatter.parse(content)
@@ -183,7 +186,10 @@ def facts_of(path: str, content: str) -> Facts:
 
 
 def facts_following(path: str, before: Facts, changed: Facts) -> Facts:
-    """What changes with the text: each fact that was the text's own so far and that the same write does not set."""
+    """Return the metadata that changes with the text.
+
+    These are the values derived from the old text that the same write does not set.
+    """
     old, new = facts_of(path, before["content"] or ""), facts_of(path, changed["content"])
     return {name: new[name] for name in new if name not in changed and before[name] == old[name] != new[name]}
 
@@ -201,7 +207,7 @@ def _first_heading(body: str) -> str:
 
 
 def heading_text(written: str) -> str:
-    """Return a heading without the marks that may close it: `Title ##` is Title, `C#` stays."""
+    """Return a heading without its closing marks: `Title ##` becomes Title, `C#` stays."""
     text = written.rstrip()
     bare = text.rstrip("#")
     return bare.rstrip() if bare != bare.rstrip() else text

@@ -1,4 +1,4 @@
-"""Files on disk: the configured roots, and opening a file in one of them so that nothing outside is ever reached."""
+"""Read files in the configured roots without ever reaching anything outside them."""
 
 import os
 import stat
@@ -19,13 +19,13 @@ from resources_app.models import Resource
 MAX_NAME = 100
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-# Not blocking: opening a fifo must not wait for its writer.
+# Non-blocking: opening a FIFO must not wait for its writer.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
 class Mount:
-    """A configured root: the folder on disk and where its files appear. `docs` appears as resources/docs."""
+    """Represent a configured root: the folder on disk and its path here. `docs` appears as resources/docs."""
 
     name: str
     folder: Path
@@ -40,7 +40,7 @@ class Mount:
 
 @dataclass(frozen=True)
 class FileReading(contents.Contents):
-    """A file as it was read; `path` is relative to its root."""
+    """Hold a file as read; `path` is relative to its root."""
 
     root: str
     path: str
@@ -59,7 +59,7 @@ def mounts() -> list[Mount]:
 
 
 def mount_of(path: str) -> Place | None:
-    """The root a path like resources/docs/a.md lies in; of nested roots the inner one."""
+    """Return the root that contains a path like resources/docs/a.md. Of nested roots, the inner one wins."""
     inside = [mount for mount in mounts() if path == mount.prefix or path.startswith(f"{mount.prefix}/")]
     if not inside:
         return None
@@ -68,11 +68,11 @@ def mount_of(path: str) -> Place | None:
 
 
 def locate(path: str) -> Place | None:
-    """The root that an absolute path really lies in. Links are resolved here; opening then follows none."""
+    """Return the root that contains an absolute path. Links are resolved here; opening then follows none."""
     try:
         real = Path(os.path.realpath(path))
         roots = [(Path(os.path.realpath(mount.folder)), mount) for mount in mounts()]
-    except OSError:  # a link that vanished while it was followed
+    except OSError:  # a link vanished while it was followed
         return None
     around = [(folder, mount) for folder, mount in roots if real != folder and real.is_relative_to(folder)]
     if not around:
@@ -82,7 +82,7 @@ def locate(path: str) -> Place | None:
 
 
 def read_file_uri(uri: Uri) -> FileReading:
-    """file:///absolute/path, if it really lies inside a root. Outside, absent and unreadable are the same answer."""
+    """Read file:///absolute/path if it lies inside a root. Outside, absent and unreadable raise the same error."""
     place = locate("/" + uri.path) if uri.segments else None
     if place is None:
         raise _absent(uri.path)
@@ -93,7 +93,7 @@ def read_file_uri(uri: Uri) -> FileReading:
 
 
 def folder_path(uri: Uri) -> str | None:
-    """Return where the folder of a file URI appears, resources/docs/…, or None for what is no folder of a root."""
+    """Return the path at which the folder of a file URI appears, resources/docs/…, or None if it is not in a root."""
     real = os.path.realpath("/" + uri.path)
     roots = [mount for mount in mounts() if os.path.realpath(mount.folder) == real]
     place = (roots[0], ()) if roots else locate(real)
@@ -104,7 +104,7 @@ def folder_path(uri: Uri) -> str | None:
 
 
 def read_mirrored(resource: Resource) -> bytes:
-    """The bytes of a mirrored file, which stay on disk when they are not text."""
+    """Return the bytes of a mirrored file. Binary content stays on disk."""
     place = mount_of(resource.path)
     if place is None or place[0].name != resource.root:
         raise NotFound(
@@ -114,7 +114,7 @@ def read_mirrored(resource: Resource) -> bytes:
 
 
 def local_path(uri: Uri) -> Path | None:
-    """Where a file or folder of a root lies on this machine; None for what is not there, or is a link out of it."""
+    """Return the path of a root's file or folder on this machine, or None if it is absent or a link to the outside."""
     if uri.version or uri.query:
         return None
     if uri.scheme == "file":
@@ -128,7 +128,10 @@ def local_path(uri: Uri) -> Path | None:
 
 
 def is_own_data(mount: Mount, parts: Sequence[str]) -> bool:
-    """The backlog's own folder holds its keys and its database: a root around it does not show it."""
+    """Return whether the path is in the data folder.
+
+    That folder holds the keys and the database, and a root around it must not expose it.
+    """
     root, own = Path(os.path.realpath(mount.folder)), Path(os.path.realpath(settings.DATA_DIR))
     return own.is_relative_to(root) and root.joinpath(*parts).is_relative_to(own)
 
@@ -152,9 +155,9 @@ def opened_inside(root: Path, parts: Sequence[str]) -> Iterator[int]:
 
 
 def open_inside(root: Path, parts: Sequence[str]) -> int:
-    """A descriptor of the file, reached component by component from the root, following no link on the way.
+    """Open the file component by component from the root, following no links, and return its descriptor.
 
-    Checking a path and then opening it leaves a moment in which somebody can swap the file for a link; this does not.
+    Checking a path and then opening it would leave a moment in which the file can be swapped for a link.
     """
     if not parts or any(part in {"", ".", ".."} or "/" in part or "\x00" in part for part in parts):
         raise _absent("/".join(parts))
@@ -174,13 +177,13 @@ def open_inside(root: Path, parts: Sequence[str]) -> int:
 
 
 def read_regular(descriptor: int, name: str) -> contents.Contents:
-    """All bytes of a regular file with one name only: a second hard link could be the name of a file outside."""
+    """Read a regular file with exactly one hard link. A second link could belong to a file outside the root."""
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
         raise _absent(name)
     if status.st_size > contents.MAX_BINARY_BYTES:
         raise contents.too_large(contents.MAX_BINARY_BYTES)
-    # The file may grow while it is read.
+    # The file may grow while it is being read.
     found = contents.examine(name, _read_at_most(descriptor, contents.MAX_BINARY_BYTES + 1))
     contents.refuse_too_large(found)
     return found

@@ -1,4 +1,4 @@
-"""Where resources lie: which paths can be used, and the folder rows that follow them."""
+"""Validate resource paths and maintain the folder rows."""
 
 from resources_app.addresses import uris
 from resources_app.addresses.targets import AREAS
@@ -8,12 +8,12 @@ from resources_app.models import Folder, Resource
 
 MAX_PATH = 1000
 MAX_DEPTH = 30
-# Room for a version or a query behind it.
+# Leaves room for a version or a query.
 MAX_URI = uris.MAX_LENGTH - 500
 
 
 def check_path(path: object) -> str:
-    """A path that has an address: what uris.py refuses cannot be stored either."""
+    """Validate a path. It must have a URI: paths that uris.py rejects cannot be stored."""
     if not isinstance(path, str) or path.partition("/")[0] not in AREAS or "/" not in path:
         raise _refused(path, f"it must start with {' or '.join(f'{area}/' for area in AREAS)}")
     if len(path) > MAX_PATH or path.count("/") > MAX_DEPTH:
@@ -28,7 +28,7 @@ def check_path(path: object) -> str:
 
 
 def ancestor_paths(path: str) -> list[str]:
-    """resources/a/b.md → resources, resources/a"""
+    """Return the ancestor folders: resources/a/b.md → resources, resources/a."""
     parts = path.split("/")
     return ["/".join(parts[:count]) for count in range(1, len(parts))]
 
@@ -38,7 +38,7 @@ def is_folder(user: Person, path: str) -> bool:
 
 
 def refuse_clash(user: Person, path: str, besides: int = 0) -> None:
-    """No file where a folder is, and no folder where a file is. Archived files are in nobody's way."""
+    """Reject a file where a folder is, and a folder where a file is. Archived files do not count."""
     others = Resource.objects.live().exclude(pk=besides)
     seen = others.visible_to(user)
     if seen.below(path).exists():
@@ -50,17 +50,21 @@ def refuse_clash(user: Person, path: str, besides: int = 0) -> None:
 
 
 def reserved(path: str) -> BacklogError:
-    """For a path in use by something the caller cannot see: it says neither what is there nor whether anything is."""
+    """Return the error for a path used by something invisible to the caller.
+
+    It does not disclose whether anything is there.
+    """
     return PermissionDenied(
         f"You cannot store a file at {path}.", suggestion="Choose another path.", field="path", value=path
     )
 
 
 def claim(folder_path: str) -> list[Folder]:
-    """A folder and those it lies in, from the top, made where missing; the innermost is locked until the transaction ends.
+    """Return a folder and its ancestors from the top, created where missing, with the innermost locked.
 
-    Whoever makes or removes something in a folder locks it first. So two writers never make the same thing twice, and no
-    folder vanishes under a new file. Those above need no lock: while the innermost is there, they are not empty.
+    A writer locks a folder before it adds or removes anything in it. Two writers therefore never create the same entry
+    twice, and no folder vanishes under a new file. The ancestors need no lock: they are not empty while the innermost
+    exists.
     """
     paths = [*ancestor_paths(folder_path), folder_path]
     locked = None
@@ -78,7 +82,7 @@ def claim(folder_path: str) -> list[Folder]:
 
 
 def claim_for(path: str) -> list[Folder]:
-    """The same for a new file: a folder of its own name, left by archived files, is kept still as well."""
+    """Claim the folders for a new file, and lock a folder of the same name that archived files may have left."""
     chain = claim(path.rpartition("/")[0])
     _lock(path)
     return chain
@@ -89,7 +93,7 @@ def _lock(folder_path: str) -> int | None:
 
 
 def settle(resource: Resource) -> None:
-    """Brings the folder rows in line with a path that changed."""
+    """Update the folder rows after a path change."""
     folders, left = claim(resource.path.rpartition("/")[0]), resource.folder
     resource.folder = folders[-1]
     Resource.objects.filter(pk=resource.pk).update(folder=resource.folder)
@@ -98,7 +102,7 @@ def settle(resource: Resource) -> None:
 
 
 def prune(folder: Folder | None) -> None:
-    """Removes a folder, and those above it, as long as nothing lies in them any more, not even something archived."""
+    """Remove a folder and its ancestors while they are empty, counting archived files as content."""
     while folder:
         locked = Folder.objects.select_for_update().filter(pk=folder.pk).first()
         if locked is None or locked.resources.exists() or locked.subfolders.exists():

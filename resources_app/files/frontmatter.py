@@ -1,4 +1,7 @@
-"""Markdown with YAML frontmatter, in and out. Pure; hand-edited files are read as far as they can be, bombs are not."""
+"""Parse and render markdown with YAML frontmatter. Pure.
+
+Hand-edited files are read as far as possible; YAML bombs are rejected.
+"""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +12,7 @@ import yaml
 
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 20
-# Longer than any line, so that nothing is ever folded.
+# Longer than any line, so that nothing is folded.
 _WIDTH = 2**31
 
 _OPENING = re.compile("\ufeff?---[ \t]*\r?\n")
@@ -17,14 +20,14 @@ _CLOSING = re.compile("^---[ \t]*(?:\r?\n|\\Z)", re.MULTILINE)
 _ENTRY = re.compile(r"([A-Za-z_][\w .-]*+)[ \t]*+:(?:[ \t]+|$)")
 _PLAIN_VALUE = re.compile(r"([ \t]*(?:- +)*+(?:[\w.-]+[ \t]*:[ \t]+)?)([^\s'\"\[{|>].*)")
 _CONTINUES = re.compile(r"[\s#\]}-]|$")
-# PyYAML, which knows YAML 1.1, takes these for line breaks or drops them; escapes are safe.
+# PyYAML implements YAML 1.1, which treats these as line breaks or drops them; escapes are safe.
 _NEEDS_ESCAPES = re.compile("[\r\x85\u2028\u2029\ufeff]")
 _UNSAFE = re.compile("[\x00\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
 class Parsed:
-    """`head` is the block as it was written, fences included: head + body is the text, byte for byte."""
+    """Hold a parsed text. `head` is the block as written, fences included: head + body equals the text."""
 
     frontmatter: dict[str, Any]
     body: str
@@ -33,7 +36,10 @@ class Parsed:
 
 
 def parse(text: str) -> Parsed:
-    """Never fails: what cannot be read is named in `problems`; a block that gives nothing at all stays in the body."""
+    """Parse a text without ever failing.
+
+    `problems` lists what cannot be read. A block that yields nothing at all stays in the body.
+    """
     opening = _OPENING.match(text)
     closing = _CLOSING.search(text, opening.end()) if opening else None
     if opening is None or closing is None:
@@ -48,19 +54,22 @@ def parse(text: str) -> Parsed:
 
 
 def render(frontmatter: dict[str, Any], body: str) -> str:
-    """The inverse of parse. Strings that another YAML reader would take for a date, a number or a bool are quoted."""
+    """Render frontmatter and body; the inverse of parse. Strings that YAML readers take for other types are quoted."""
     if frontmatter:
         return f"---\n{_dump(frontmatter)}---\n{body}"
     return f"---\n---\n{body}" if _looks_fenced(body) else body
 
 
 def render_entry(name: str, value: Any) -> str:
-    """One entry of the frontmatter, as render writes it."""
+    """Render one frontmatter entry, as render does."""
     return _dump({name: value})
 
 
 def rejoin(text: str, frontmatter: dict[str, Any], body: str) -> str:
-    """`text` with another frontmatter or body: comments, order and quoting stay as long as the frontmatter does."""
+    """Return `text` with another frontmatter or body.
+
+    Comments, order and quoting survive if the frontmatter is unchanged.
+    """
     parsed = parse(text)
     return parsed.head + body if parsed.head and parsed.frontmatter == frontmatter else render(frontmatter, body)
 
@@ -77,10 +86,10 @@ class _Refused(yaml.YAMLError):
 
 
 class _Loader(yaml.SafeLoader):
-    """The pure Python loader: the C one dies of deep nesting and ignores the overrides below.
+    """Load YAML in pure Python: the C loader crashes on deep nesting and ignores the overrides below.
 
-    A plain word becomes a number, true, false or null only when it is written exactly as render writes it; everything
-    else stays the string it is (dates, 0755, 1.10, yes, 12:30).
+    A plain word becomes a number, true, false or null only if it is written exactly as render writes it. Everything
+    else stays a string (dates, 0755, 1.10, yes, 12:30).
     """
 
     yaml_implicit_resolvers: dict[str, Any] = {}
@@ -92,7 +101,7 @@ class _Loader(yaml.SafeLoader):
         self.repeated: list[str] = []
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        event = self.peek_event()  # type: ignore[no-untyped-call]  # types-pyyaml leaves it bare
+        event = self.peek_event()  # type: ignore[no-untyped-call]  # untyped in types-pyyaml
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) or getattr(event, "tag", None):
             raise _Refused("anchors, aliases and tags are not read")
         if self.depth >= MAX_DEPTH:
@@ -139,7 +148,7 @@ def _value_of(word: str) -> Any:
 
 
 def _load(block: str) -> tuple[Any, list[str]]:
-    """The value and the keys that were there twice. Raises YAMLError, also for what would exhaust the stack."""
+    """Return the value and the duplicate keys. Raises YAMLError, also for input that would exhaust the stack."""
     loader = _Loader(block)
     try:
         value = loader.get_single_data()
@@ -166,7 +175,7 @@ def _read(block: str) -> tuple[dict[str, Any], list[str]]:
 
 
 def _read_leniently(block: str, reason: str) -> tuple[dict[str, Any], list[str]]:
-    """Entry by entry, so that one broken line costs that line alone."""
+    """Read entry by entry, so that a broken line affects only itself."""
     found: dict[str, Any] = {}
     problems: list[str] = []
     for number, key, lines in _entries(block):
@@ -180,7 +189,7 @@ def _read_leniently(block: str, reason: str) -> tuple[dict[str, Any], list[str]]
 
 
 def _entries(block: str) -> Iterator[tuple[int, str | None, list[str]]]:
-    """Each `key: …` at the left margin with the lines that belong to it; (line, None, [text]) where none does."""
+    """Yield each `key: …` at the left margin with its lines, or (line, None, [text]) for a line without a key."""
     key: str | None = None
     start, lines = 0, list[str]()
     for number, line in enumerate(block.replace("\r\n", "\n").removesuffix("\n").split("\n"), 2):
@@ -198,7 +207,7 @@ def _entries(block: str) -> Iterator[tuple[int, str | None, list[str]]]:
 
 
 def _entry_value(key: str, lines: list[str]) -> tuple[Any, str]:
-    """As YAML; else with its plain values quoted (the unquoted colon in a title); else the text as it stands."""
+    """Parse as YAML, else with plain values quoted (an unquoted colon in a title), else return the text as is."""
     trouble = ""
     for first, rest in ((lines[0], lines[1:]), (_quoted(f"- {lines[0]}")[2:], [_quoted(line) for line in lines[1:]])):
         try:
@@ -212,7 +221,7 @@ def _entry_value(key: str, lines: list[str]) -> tuple[Any, str]:
 
 
 def _quoted(line: str) -> str:
-    """Blanks at the end are cut off first: looking for them in the expression takes the square of their number."""
+    """Quote a plain value. Trailing blanks are cut first because matching them in the expression is quadratic."""
     match = _PLAIN_VALUE.fullmatch(line.rstrip(" \t"))
     if match is None or not match[1].strip():
         return line
@@ -225,7 +234,7 @@ def _reason(error: yaml.YAMLError) -> str:
 
 
 def _without_unsafe(value: Any, problems: list[str]) -> Any:
-    """NUL and lone surrogates can be written as escapes; no database or JSON reader takes them."""
+    """Replace NUL and lone surrogates, which YAML escapes can express but databases and JSON readers reject."""
     if isinstance(value, str):
         if _UNSAFE.search(value):
             problems.append("NUL or unpaired surrogates were replaced.")
@@ -241,7 +250,7 @@ def _without_unsafe(value: Any, problems: list[str]) -> Any:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Lists are indented and texts of several lines are blocks, as backlog-mcp writes them."""
+    """Indent lists and write multi-line texts as blocks, like backlog-mcp."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, False)
@@ -266,7 +275,7 @@ def _write_float(value: float) -> str:
 
 _Dumper.add_representer(str, _represent_text)
 _Dumper.add_representer(float, _represent_float)
-# Numbers of YAML 1.2 that PyYAML, which knows 1.1, would leave unquoted: 1e5, 0o17.
+# YAML 1.2 numbers that PyYAML, which implements 1.1, would leave unquoted: 1e5, 0o17.
 _Dumper.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?(?:[0-9.]+[eE][-+]?[0-9]+|0o[0-7]+|[0-9]+)"), list("-+0123456789.")
 )

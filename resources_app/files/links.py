@@ -1,14 +1,14 @@
-"""Links to files of one machine in a text: finding them, and putting others in their place. Pure."""
+"""Find and replace links to files of one machine in a text. Pure."""
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# Ends at white space, quotes and brackets; a pair of parentheses inside a name belongs to it.
+# Ends at whitespace, quotes and brackets. A pair of parentheses inside a name belongs to it.
 _NAME = r"(?:[^\s\"'`<>()\[\]{}|]|\([^\s\"'`<>()\[\]{}|]*\))"
 _FILE_LINK = re.compile(rf"file://(?:localhost)?/{_NAME}+", re.IGNORECASE)
 _TRAILING = ".,;:!?*_~"
-# Not where a URL or a longer path goes on: https://example.org/home/…, docs/home/…
+# Not inside a URL or a longer path: https://example.org/home/…, docs/home/…
 _HOME_FOLDER = re.compile(rf"(?<![\w/.:%~-])/(?:Users|home)/{_NAME}+")
 _DRIVE = re.compile(r"(?<![\w/])[A-Za-z]:(?:\\[^\s\"'`<>()\[\]{}|]+|/[^\s/\"'`<>()\[\]{}|][^\s\"'`<>()\[\]{}|]*)")
 
@@ -29,7 +29,7 @@ def find_file_links(text: str) -> list[Link]:
 
 
 def replace_file_links(text: str, replacement: Callable[[str], str | None]) -> str:
-    """Each link by what the function gives for it; None leaves it."""
+    """Replace each link by the result of the function; None keeps it."""
     parts: list[str] = []
     position = 0
     for link in find_file_links(text):
@@ -39,7 +39,7 @@ def replace_file_links(text: str, replacement: Callable[[str], str | None]) -> s
 
 
 def machine_specific_paths(text: str) -> list[str]:
-    """What will not work on another machine: file links, home folders, drives; each once, in the order of the text."""
+    """Return the paths that work on one machine only (file links, home folders, drives), once each, in text order."""
     found = [(link.start, link.uri) for link in find_file_links(text)]
     rest = _FILE_LINK.sub(lambda match: " " * len(match[0]), text)
     for pattern in (_HOME_FOLDER, _DRIVE):
@@ -48,5 +48,5 @@ def machine_specific_paths(text: str) -> list[str]:
 
 
 def _uri(match: re.Match[str]) -> str:
-    """Without the punctuation of the sentence around it."""
+    """Return the URI without trailing punctuation."""
     return match[0].rstrip(_TRAILING)

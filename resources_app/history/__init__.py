@@ -1,1 +1,1 @@
-"""What things were: documents, revisions, the change log, timelines, ETags."""
+"""Keep the history: documents, revisions, the change log, timelines and ETags."""

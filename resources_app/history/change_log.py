@@ -1,8 +1,8 @@
-"""The change rows: who did what, when and through which door; at once audit trail and feed.
+"""Record changes: actor, action, time and channel. The rows are both audit trail and feed.
 
-A row is written in the transaction of its cause. On PostgreSQL ids are given out before commit, so reading "everything
-after id N" would skip a transaction that commits late. The feed is ordered by positions instead, which the sequencer
-gives to committed rows: see sequencing.py.
+A row is written in the transaction of the write it describes. PostgreSQL assigns ids before commit, so reading
+"everything after id N" would skip a transaction that commits late. The feed is ordered by positions instead, which the
+sequencer assigns to committed rows; see sequencing.py.
 """
 
 import datetime
@@ -24,18 +24,18 @@ from resources_app.models.base import Versioned
 from resources_app.vocabulary import Via
 
 MAX_SUMMARY = 200
-# What the column holds; callers choose the id of their request themselves.
+# Column size. Callers choose their request ids.
 MAX_REQUEST_ID = 64
 MAX_CLIENT = 150
 
-# Called inside the transaction, after the row was written: an index that follows writes registers here.
+# Called inside the transaction after the row is written. An index that follows writes registers here.
 Listener = Callable[[Change, Versioned], None]
 _listeners: list[Listener] = []
 _held: ContextVar[list[tuple[Change, Versioned]] | None] = ContextVar("held", default=None)
 
 
 class _CurrentTransaction(Func):
-    """Processes of the release before still order the feed by it during an upgrade."""
+    """Return the transaction id, by which processes of the previous release order the feed during an upgrade."""
 
     template = "pg_current_xact_id()::text::bigint"
     output_field = BigIntegerField()
@@ -92,10 +92,11 @@ def _call_listeners(change: Change, thing: Versioned) -> None:
 
 @contextmanager
 def listeners_called_once() -> Iterator[None]:
-    """Call the listeners when the block ends, for its last change alone.
+    """Call the listeners when the block ends, for its last change only.
 
-    For many comments on one item: each call would index all of them again. The block may hold several transactions; the
-    listeners get one of their own. A kill before that leaves the index stale, which the sweep repairs.
+    Used for many comments on one item, where each call would reindex all of them. The block may span several
+    transactions; the listeners run in a separate one. A kill before that leaves the index stale until the sweep repairs
+    it.
     """
     held: list[tuple[Change, Versioned]] = []
     token = _held.set(held)
@@ -108,7 +109,7 @@ def listeners_called_once() -> Iterator[None]:
                 _call_listeners(change, thing)
 
 
-# What is mirrored comes a page at a time, and has neither author nor revisions.
+# Mirrored rows are written a page at a time and have neither author nor revisions.
 Mirrored = IBFolder | IBResource
 MirrorListener = Callable[[list[Mirrored]], None]
 _mirror_listeners: list[MirrorListener] = []
@@ -119,13 +120,16 @@ def listen_to_mirror(listener: MirrorListener) -> None:
 
 
 def follow_mirror(things: Sequence[Mirrored]) -> None:
-    """Inside the transaction that wrote them."""
+    """Notify the mirror listeners inside the transaction that wrote the rows."""
     for listener in _mirror_listeners:
         listener(list(things))
 
 
 def record_mirrored(entries: Sequence[tuple[Mirrored, str, str, list[str]]]) -> None:
-    """(thing, uri, action, ids of the folders it is or was in) each. One statement for a whole page."""
+    """Record a page of mirrored changes with one statement.
+
+    Each entry is (object, uri, action, ids of its current and former folders).
+    """
     now = timezone.now()
     Change.objects.bulk_create(
         Change(
@@ -146,7 +150,7 @@ def record_mirrored(entries: Sequence[tuple[Mirrored, str, str, list[str]]]) -> 
 
 
 def feed(user: Person, since: str, limit: int) -> tuple[list[Change], str]:
-    """Return the changes after a cursor, oldest first, and the cursor to go on from. No change is ever skipped."""
+    """Return the changes after a cursor, oldest first, and the next cursor. No change is ever skipped."""
     start = Position.parse(since, "since") if since else Position(SEQUENCED, 0)
     sequencing.sequence()
     number = sequencing.resolve(start)
@@ -158,7 +162,7 @@ def feed(user: Person, since: str, limit: int) -> tuple[list[Change], str]:
 
 
 def _summary(operation: Any) -> Any:
-    """Enough to show what was done; the whole text is in the revision."""
+    """Shorten an operation for display. The revision has the full text."""
     if isinstance(operation, str):
         return operation if len(operation) <= MAX_SUMMARY else operation[:MAX_SUMMARY] + "…"
     if isinstance(operation, dict):

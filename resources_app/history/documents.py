@@ -1,4 +1,4 @@
-"""A thing as the public document that is read, written and kept in the history; and back into its columns."""
+"""Convert objects to the public documents that are read, written and kept in history, and back to columns."""
 
 import datetime
 from typing import Any
@@ -26,7 +26,7 @@ _COLLECTIONS = {Kind.TASK: "tasks", Kind.EPIC: "epics"}
 
 
 def document_of(thing: Versioned) -> Document:
-    """Every field that can change, `archived_at` included: exactly what a revision must be able to give back."""
+    """Return every field that can change, including `archived_at`: exactly the fields a revision must restore."""
     document: Document = {name: _value(thing, name) for name in writable_names(thing.KIND)}
     document["archived_at"] = thing.archived_at.isoformat() if thing.archived_at else None
     if isinstance(thing, Resource):
@@ -61,7 +61,7 @@ def uri_of(thing: Versioned | IBFolder | IBResource) -> str:
 
 
 def clean_changes(kind: str, changed: dict[str, Any]) -> Document:
-    """Public values, checked field by field; an unknown or protected name is refused, never ignored."""
+    """Validate public values field by field. Unknown and protected names are rejected, never ignored."""
     cleaned: Document = {}
     for name, value in changed.items():
         field = field_of(kind, name)
@@ -91,7 +91,7 @@ def defaults(kind: str) -> Document:
 
 
 def columns_for(actor: Actor, changed: Document) -> dict[str, Any]:
-    """Cleaned public values as model attributes; names of people, epics and groups are looked up."""
+    """Convert cleaned public values to model attributes, resolving names of users, epics and groups."""
     return {column: value for name, public in changed.items() for column, value in _column(actor, name, public).items()}
 
 
@@ -133,7 +133,10 @@ def _epic(actor: Actor, ref: str | None) -> Epic | None:
 
 
 def _groups(actor: Actor, names: list[str]) -> list[str]:
-    """People limit things to groups they are in: nobody can hide a thing from themselves or put it before strangers."""
+    """Check that the actor belongs to the groups.
+
+    Users can neither hide an object from themselves nor expose it to other groups. Admins may use any group.
+    """
     known = Group.objects.filter(name__in=names)
     if not actor.is_admin:
         known = known.filter(pk__in=groups_of(actor.user).values())
@@ -144,7 +147,7 @@ def _groups(actor: Actor, names: list[str]) -> list[str]:
 
 
 def visible_tasks(actor: Actor, refs: list[str]) -> dict[str, int]:
-    """Ids by ref, for those that exist and that the actor sees."""
+    """Return the ids by ref of the tasks that exist and are visible to the actor."""
     numbers = [number for ref in refs if (number := parse_ref(ref, "TASK")) is not None]
     visible = Task.objects.visible_to(actor.user).filter(pk__in=numbers).values_list("pk", flat=True)
     return {Task.make_ref(number): number for number in visible}

@@ -1,16 +1,19 @@
-"""ETags: opaque to callers; to us the version they were given for, so that a conflict can show what changed since."""
+"""Create and read ETags.
+
+They are opaque to callers, but encode a version so that a conflict can show the changes since then.
+"""
 
 import hashlib
 
 
 def make_etag(ref: str, version: int, field: str = "") -> str:
-    """Bound to the thing and field by a digest: an ETag of one address is never valid for another."""
+    """Return an ETag bound to the object and field by a digest, so that it is never valid for another URI."""
     digest = hashlib.blake2b(f"{ref}\n{field}\n{version}".encode(), digest_size=6).hexdigest()
     return f"{version}-{digest}"
 
 
 def version_in(etag: str, ref: str, field: str = "") -> int | None:
-    """The version an ETag stands for; None when it was never given out for this address."""
+    """Return the version an ETag stands for, or None if it was not issued for this URI."""
     number = normalise(etag).partition("-")[0]
     if not number.isascii() or not number.isdigit() or len(number) > 10:
         return None
@@ -19,5 +22,5 @@ def version_in(etag: str, ref: str, field: str = "") -> int | None:
 
 
 def normalise(etag: str) -> str:
-    """HTTP writes them quoted, and marks them weak when a proxy recompressed the body."""
+    """Strip the quotes of HTTP and the weak marker that a proxy adds when it recompresses the body."""
     return etag.strip().removeprefix("W/").strip('"')

@@ -1,4 +1,4 @@
-"""The preconditions of a request: the ETag sent with a write, and the conditional headers of RFC 9110."""
+"""Evaluate preconditions: the ETag sent with a write and the conditional headers of RFC 9110."""
 
 import re
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ MAX_HEADER = 8_000
 
 @dataclass(frozen=True)
 class EntityTags:
-    """The value of If-Match or If-None-Match. `anything` stands for `*`."""
+    """Hold the value of If-Match or If-None-Match. `anything` represents `*`."""
 
     anything: bool = False
     strong: tuple[str, ...] = ()
     weak: tuple[str, ...] = ()
 
     def match_strongly(self, etag: str) -> bool:
-        """A weak tag never matches: it only says that two representations mean the same."""
+        """Compare strongly. A weak tag never matches because it promises only semantic equivalence."""
         return self.anything or etag in self.strong
 
     def match_weakly(self, etag: str) -> bool:
@@ -29,7 +29,7 @@ class EntityTags:
 
 
 def parse_tags(header: str, value: str) -> EntityTags:
-    """Read `*` or a list of tags. A tag without quotes counts as a strong one. Raises ValidationFailed."""
+    """Parse `*` or a list of tags. An unquoted tag counts as strong. Raises ValidationFailed."""
     if value.strip() == "*":
         return EntityTags(anything=True)
     strong: list[str] = []
@@ -54,7 +54,7 @@ def _malformed(header: str, value: str) -> ValidationFailed:
 
 @dataclass(frozen=True)
 class Preconditions:
-    """Everything that must hold for a request to go ahead. `etag` is the argument or body field of that name."""
+    """Hold the preconditions of a request. `etag` is the argument or body field of that name."""
 
     etag: Any = None
     if_match: EntityTags | None = None
@@ -66,7 +66,7 @@ class Preconditions:
 
     @property
     def need_existence(self) -> bool:
-        """Whether they can hold only for something that exists."""
+        """Return whether a precondition requires that the target exists."""
         return any(value is not None for value in (self.etag, self.if_match, self.unmodified_since))
 
     @property
@@ -74,11 +74,11 @@ class Preconditions:
         return (self.if_match, self.if_none_match, self.unmodified_since)
 
     def fingerprint(self) -> dict[str, str]:
-        """Names the headers among them, for an idempotency key: another precondition makes another request."""
+        """Return the conditional headers for the idempotency hash: another precondition makes another request."""
         return {"headers": repr(self._headers)} if any(value is not None for value in self._headers) else {}
 
     def is_stale(self, current: str, updated_at: datetime | None = None) -> bool:
-        """Whether the caller has seen another state than the current one."""
+        """Return whether the caller has seen a state other than the current one."""
         if self.etag is not None and normalise(self.etag) not in {current, "*"}:
             return True
         if self.if_match is not None:
@@ -87,18 +87,18 @@ class Preconditions:
         return limit is not None and updated_at is not None and updated_at.replace(microsecond=0) > limit
 
     def is_excluded(self, current: str) -> bool:
-        """Whether If-None-Match names the current state."""
+        """Return whether If-None-Match names the current state."""
         return self.if_none_match is not None and self.if_none_match.match_weakly(current)
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The tags that a caller believes to be current."""
+        """Return the tags that the caller believes to be current."""
         listed = (*self.if_match.strong, *self.if_match.weak) if self.if_match else ()
         return (*([self.etag] if self.etag is not None else []), *listed)
 
 
 def preconditions(given: Any) -> Preconditions:
-    """Take an ETag, preconditions or None. Raises ValidationFailed."""
+    """Normalize an ETag, Preconditions or None to Preconditions. Raises ValidationFailed."""
     conditions = given if isinstance(given, Preconditions) else Preconditions(given)
     if not isinstance(conditions.etag, str | None):
         raise ValidationFailed("etag must be a string.", field="etag", value=conditions.etag)

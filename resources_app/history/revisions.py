@@ -1,4 +1,4 @@
-"""Revisions: each write as a delta, with whole snapshots now and then. History costs what the edits cost."""
+"""Store each write as a delta, with occasional snapshots, so that storage is proportional to the edits."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,8 +10,8 @@ from resources_app.fields.declarations import FIELDS
 from resources_app.models import Change, Revision
 from resources_app.models.base import Versioned
 
-# A snapshot is due when the deltas since the last weigh as much as the document would (so it at most doubles the cost),
-# or when so many have gathered that reading a version back would become slow.
+# A snapshot is due when the deltas since the last one weigh as much as the document (so it at most doubles the cost),
+# or when there are so many deltas that reading a version would become slow.
 MAX_DELTAS = 200
 DELTA_COST = 64
 MIN_WEIGHT = 4096
@@ -61,7 +61,7 @@ def write_revision(change: Change, delta: Delta, snapshot: Document | None) -> R
 
 
 def document_at(kind: str, object_id: int, version: int) -> Document:
-    """The document as it was: the snapshot at or before the version, and the deltas from there."""
+    """Return the document at a version: the latest snapshot up to it, plus the deltas since."""
     revisions = Revision.objects.filter(kind=kind, object_id=object_id, version__lte=version)
     base = revisions.filter(snapshot__isnull=False).order_by("-version").first()
     if base is None or base.snapshot is None or not revisions.filter(version=version).exists():
@@ -74,7 +74,7 @@ def document_at(kind: str, object_id: int, version: int) -> Document:
 
 
 def moment_of(thing: Versioned, version: int) -> datetime:
-    """When a version was written."""
+    """Return the time a version was written."""
     written = Change.objects.filter(kind=thing.KIND, object_id=thing.pk, version=version)
     moment = written.values_list("created_at", flat=True).first()
     if moment is None:

@@ -1,18 +1,18 @@
-"""Feed positions: the sequencer gives them to committed changes, in an order that every reader can rely on.
+"""Assign feed positions to committed changes, in an order that every reader can rely on.
 
-A change is committed without a position. The first reader afterwards positions all committed changes that have none,
-under one lock that it holds until its own commit. A later pass therefore sees everything that an earlier pass saw, and
-its positions are higher: a reader that remembers the last position it saw never skips a change that commits late. Only
-this database's own lock is waited for, never the transactions of other writers or of other databases of the server.
+A change is committed without a position. The next reader assigns positions to all committed changes without one, under
+a lock held until the reader commits. A later pass therefore sees everything that an earlier pass saw and assigns higher
+positions, so a reader that remembers its last position never skips a change that commits late. Readers wait only for
+this lock, never for the transactions of other writers or of other databases on the server.
 
-Inside a pass changes are ordered by id. This keeps the versions of one thing in order because a writer draws the id of
-a change after it has locked the row of the thing (`WriteSession.save` updates the row first, `insert` has just made it,
-a deletion locks it), and holds that lock until it commits. So a higher version of a thing has a higher id, and it is
-never visible without the versions below it: the visible part of a thing's history is a prefix. The version itself would
-not do as the order, since deleting a thing records a change without a new version.
+Within a pass, changes are ordered by id. This keeps the versions of one object in order because a writer draws the id
+of a change after locking the object's row (`WriteSession.save` updates the row first, `insert` has just created it, a
+deletion locks it), and holds that lock until it commits. A higher version of an object therefore has a higher id and is
+never visible without the versions below it: the visible part of an object's history is a prefix. The version itself
+cannot be the order because deleting an object records a change without a new version.
 
-On SQLite the writer holds the only write lock of the database. It runs the same pass in its own transaction, so that
-readers find nothing to do; they position only what a process of an older release wrote.
+On SQLite the writer holds the only write lock of the database. It runs the same pass in its own transaction, so readers
+find nothing to do. They position only the changes written by a process of an older release.
 """
 
 from typing import NamedTuple
@@ -24,14 +24,14 @@ from django.db.models import Min, Q
 from resources_app.errors import ValidationFailed
 from resources_app.models import Change
 
-# The first part of a cursor. Older releases put a transaction id there, which is always lower. A process of an older
-# release, still running during an upgrade, takes this for a transaction of the far future: it answers with nothing new
-# and leaves the cursor as it is.
+# First part of a cursor. Older releases put a transaction id there, which is always lower. A process of an older
+# release that runs during an upgrade reads this value as a transaction of the far future: it returns nothing new and
+# leaves the cursor unchanged.
 SEQUENCED = 10**15
 CHUNK = 1000
-# One reader positions at most this many chunks; the next one goes on.
+# A reader processes at most this many chunks; the next reader continues.
 MAX_PASSES = 20
-# Names the sequencer's lock among the advisory locks of the database.
+# Key of the sequencer's lock among the advisory locks of the database.
 LOCK_KEY = 0x6261636B6C6F67
 LOCK_MILLISECONDS = 2000
 
@@ -52,7 +52,7 @@ logger = structlog.get_logger("backlog.feed")
 
 
 class Position(NamedTuple):
-    """A place in the change feed. As text it is the feed's cursor."""
+    """Represent a place in the change feed. Its text form is the feed's cursor."""
 
     numbering: int
     number: int
@@ -62,7 +62,7 @@ class Position(NamedTuple):
 
     @classmethod
     def parse(cls, cursor: str, field: str = "position") -> "Position":
-        """Raise ValidationFailed for text that is not a cursor."""
+        """Parse a cursor. Raises ValidationFailed for any other text."""
         parts = cursor.split(".")
         if len(parts) != 2 or not all(part.isascii() and part.isdigit() and len(part) < 19 for part in parts):
             raise _unknown(cursor, field)
@@ -77,14 +77,14 @@ def _unknown(cursor: str, field: str) -> ValidationFailed:
 
 
 def position_of(change: Change) -> Position:
-    """Return the place of a change that the feed has shown."""
+    """Return the position of a change that the feed has shown."""
     return Position(SEQUENCED, change.position or 0)
 
 
 def sequence() -> bool:
-    """Position the committed changes that have no position. Return False when some are left for the next reader.
+    """Assign positions to committed changes. Return False if some are left for the next reader.
 
-    A reader must not fail because the database is busy: it then reads what has a position already.
+    A reader must not fail because the database is busy. In that case it reads the changes that already have a position.
     """
     try:
         return not _is_pending() or _run_passes()
@@ -94,7 +94,7 @@ def sequence() -> bool:
 
 
 def follow_write() -> None:
-    """Run a pass inside the transaction of a writer that no other writer can overlap. See the top of this module."""
+    """Run a pass inside the writer's transaction on SQLite, where writers never overlap. See the module docstring."""
     if connection.vendor == "sqlite":
         _assign()
 
@@ -109,7 +109,7 @@ def _run_passes() -> bool:
 
 
 def _pass_on_postgresql() -> int:
-    """Wait for the pass of another reader, then position what is left, with a view of the database of its own."""
+    """Wait for another reader's pass, then position the remaining changes with a fresh snapshot of the database."""
     patience = "" if connection.in_atomic_block else f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}; "
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"{patience}SELECT pg_advisory_xact_lock({LOCK_KEY})")
@@ -117,7 +117,7 @@ def _pass_on_postgresql() -> int:
 
 
 def _pass_on_sqlite() -> int:
-    """Do not wait for a writer: its commit runs a pass of its own."""
+    """Run a pass without waiting for a writer, whose commit runs a pass anyway."""
     if connection.in_atomic_block:
         return _assign()
     patience = connection.settings_dict["OPTIONS"].get("timeout", 5)
@@ -130,24 +130,24 @@ def _pass_on_sqlite() -> int:
 
 
 def _assign() -> int:
-    """One statement positions up to a chunk of changes. Return how many."""
+    """Position up to a chunk of changes with one statement and return their number."""
     with connection.cursor() as cursor:
         cursor.execute(ASSIGN, [CHUNK])
         return int(cursor.rowcount)
 
 
 def newest_number() -> int:
-    """Return the highest position, 0 for an empty feed."""
+    """Return the highest position, or 0 for an empty feed."""
     rows = Change.objects.filter(position__isnull=False).order_by("-position")
     return rows.values_list("position", flat=True).first() or 0
 
 
 def resolve(position: Position) -> int:
-    """Return the number after which the feed goes on.
+    """Return the number after which the feed continues.
 
-    A cursor of an older release is a transaction id and a change id, in the order of that release. Its reader may not
-    have seen a change with a higher transaction id, nor one with a higher id. The feed goes on before the first of
-    these: it repeats a change rather than skip one.
+    A cursor of an older release is a transaction id and a change id, in that release's order. Its reader may have
+    missed changes with a higher transaction id or a higher change id. The feed continues before the first of these:
+    repeating a change is better than skipping one.
     """
     if position.numbering == SEQUENCED:
         return position.number

@@ -1,4 +1,7 @@
-"""History as people read it: who changed what, from what to what. A page costs a page, however long it all is."""
+"""Present history for people: author, field, old value, new value.
+
+The cost depends on the page, not on the whole history.
+"""
 
 import datetime
 import uuid
@@ -13,7 +16,7 @@ from resources_app.models import Revision
 from resources_app.models.base import Versioned
 
 PAGE = 50
-# Longer texts, and those of several lines, are shown as a diff instead of before and after.
+# Longer and multi-line texts are shown as a diff instead of before and after.
 MAX_LINE = 200
 
 
@@ -22,7 +25,7 @@ class FieldDiff:
     field: str
     before: Any
     after: Any
-    # A unified diff; empty where before and after say it all.
+    # Unified diff; empty if before and after are sufficient.
     text: str = ""
 
     @property
@@ -35,7 +38,7 @@ class FieldDiff:
 
     @property
     def lines(self) -> list[str]:
-        """The diff without its two lines of file names."""
+        """Return the diff without its two header lines."""
         return self.text.split("\n")[2:]
 
 
@@ -54,14 +57,14 @@ class Entry:
 
 @dataclass(frozen=True)
 class Page:
-    """Newest first. `older` is the `before` of the next page; None when this is the last."""
+    """Hold a page of entries, newest first. `older` is the `before` of the next page, or None on the last page."""
 
     entries: list[Entry]
     older: int | None
 
 
 def timeline(thing: Versioned, *, before: int | None = None, limit: int = PAGE) -> Page:
-    """What happened to a thing, which the caller fetched through `visible_to`."""
+    """Return the history of an object that the caller fetched through `visible_to`."""
     revisions = Revision.objects.filter(kind=thing.KIND, object_id=thing.pk).defer("snapshot")
     if before is not None:
         revisions = revisions.filter(version__lt=before)
@@ -71,7 +74,7 @@ def timeline(thing: Versioned, *, before: int | None = None, limit: int = PAGE) 
 
 
 def _entries(thing: Versioned, newest_first: Sequence[Revision]) -> list[Entry]:
-    """Goes forward from the document before the page, so that every step is a delta and nothing is rebuilt twice."""
+    """Build the entries forward from the document before the page, so that each step applies one delta."""
     if not newest_first:
         return []
     document = _document_before(thing, newest_first[-1].version)

@@ -1,1 +1,1 @@
-"""Who acts: roles, tokens, credentials, service accounts, OAuth grants."""
+"""Identify the actor: roles, tokens, credentials, service accounts and OAuth grants."""

@@ -1,4 +1,4 @@
-"""What a bearer secret stands for: an API token or an OAuth access token. REST, MCP and streams all ask here."""
+"""Resolve a bearer secret to an API token or an OAuth access token. REST, MCP and streams all use this module."""
 
 import hashlib
 import re
@@ -17,7 +17,7 @@ from resources_app.identity.roles import Actor, Scope
 from resources_app.models import ApiToken
 
 SCOPES: tuple[Scope, ...] = ("read", "write", "admin")
-# The prefix tells what leaked, to people and to tools that look for secrets.
+# The prefix identifies a leaked secret to people and to secret scanners.
 ACCESS_TOKEN_PREFIX = "bo_"  # noqa: S105
 _ACCESS_TOKEN = re.compile(r"bo_[A-Za-z0-9_-]{40,100}")
 
@@ -26,14 +26,14 @@ Kind = Literal["token", "oauth", "session"]
 
 @dataclass(frozen=True)
 class Credential:
-    """Who acts, how far it reaches, and by which grant: a token with a name, or a client that was allowed in."""
+    """Hold an authenticated user, the scope, and the grant: a named API token, an OAuth client or a session."""
 
     kind: Kind
     id: int
     user: User
     scope: Scope
     name: str
-    # The audience of an OAuth token must name /mcp for it to be used there (RFC 8707).
+    # An OAuth token can be used at /mcp only if its audience names /mcp (RFC 8707).
     is_for_mcp: bool = True
 
     @property
@@ -42,7 +42,7 @@ class Credential:
 
     @property
     def client(self) -> str:
-        """For the audit trail: names are chosen by people and clients, numbers are not."""
+        """Return the client for the audit trail. It includes the id because names are chosen by users and clients."""
         return f"{self.kind}:{self.id} {self.name}"
 
     def actor(self, via: str, *, agent: str = "", request_id: str = "", address: str = "") -> Actor:
@@ -51,7 +51,10 @@ class Credential:
 
 
 def recognise(secret: str) -> Credential | None:
-    """None when it is unknown, revoked, expired, for another server, or its user is inactive."""
+    """Return the credential for a secret.
+
+    Return None if the secret is unknown, revoked, expired or issued for another server, or its user is inactive.
+    """
     if _ACCESS_TOKEN.fullmatch(secret):
         digest = hashlib.sha256(secret.encode()).hexdigest()
         found = _granted().filter(token_checksum=digest).first()
@@ -61,7 +64,10 @@ def recognise(secret: str) -> Credential | None:
 
 
 def still_standing(credentials: Iterable[Credential]) -> set[tuple[Kind, int]]:
-    """The keys of those that would be recognised again now; for streams, which stay open after they were let in."""
+    """Return the keys of the credentials that are still valid.
+
+    Used by streams, which stay open after authentication.
+    """
     ids: dict[Kind, list[int]] = {"token": [], "oauth": [], "session": []}
     for kind, number in {credential.key for credential in credentials}:
         ids[kind].append(number)
@@ -71,14 +77,14 @@ def still_standing(credentials: Iterable[Credential]) -> set[tuple[Kind, int]]:
     if ids["oauth"]:
         standing |= {("oauth", grant.pk) for grant in _granted().filter(pk__in=ids["oauth"]) if _of_grant(grant)}
     if ids["session"]:
-        # A session is named by its user; whether it was signed out is asked by whoever holds its key.
+        # A session is identified by its user. The stream that holds the session key checks whether it was signed out.
         active = User.objects.filter(pk__in=ids["session"], is_active=True)
         standing |= {("session", pk) for pk in active.values_list("pk", flat=True)}
     return standing
 
 
 def widest(scopes: Iterable[str]) -> Scope | None:
-    """Of several scopes the one that reaches furthest; each includes those before it."""
+    """Return the widest of the scopes; each scope includes the ones before it."""
     return next((scope for scope in reversed(SCOPES) if scope in set(scopes)), None)
 
 
@@ -91,7 +97,7 @@ def is_for_mcp(resource: str) -> bool:
 
 
 def bearer_secret(header: str) -> str:
-    """Return the secret of an Authorization header, or the empty string when the header is of another kind."""
+    """Return the secret of a bearer Authorization header, or "" for any other scheme."""
     scheme, _, secret = header.strip().partition(" ")
     return secret.strip() if scheme.lower() == "bearer" else ""
 
@@ -107,7 +113,10 @@ def _granted() -> QuerySet[Any]:
 
 
 def _of_grant(grant: AccessToken) -> Credential | None:
-    """A token must have been issued for this server: one for another, or for any, is worth nothing here."""
+    """Return the credential of an OAuth grant, or None if the token was not issued for this server.
+
+    A token for another server, or without an audience, is worth nothing here.
+    """
     scope = widest(grant.scope.split())
     if scope is None or not any(map(is_for_this_server, grant.resource or ())):
         return None

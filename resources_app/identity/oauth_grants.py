@@ -1,4 +1,4 @@
-"""The OAuth clients this server knows and what they were granted: ended, forgotten, pruned, described."""
+"""Manage OAuth clients and their grants: list, revoke, delete, prune and describe."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,18 +12,18 @@ from oauth2_provider.models import AccessToken, Application, RefreshToken, clear
 
 from resources_app.identity.credentials import widest
 
-# Anybody may register a client; one that nobody has let in for this long is forgotten.
+# Client registration is open. A client that no user has authorized for this long is deleted.
 UNUSED_KEPT = timedelta(days=30)
 
 
 def revoke(token: AccessToken) -> None:
-    """Ends it and the right to refresh it."""
+    """Revoke an access token and its refresh token."""
     revoke_access_token(token)
 
 
 @dataclass(frozen=True)
 class Grant:
-    """A client that a person has let in and that can still act, or refresh."""
+    """Describe a client that a user has authorized and that can still act or refresh."""
 
     client_id: int
     name: str
@@ -32,7 +32,7 @@ class Grant:
 
 
 def grants_of(user: User) -> list[Grant]:
-    """One for each client, the latest first."""
+    """Return one grant per client, newest first."""
     can_refresh = RefreshToken.objects.filter(user=user, revoked__isnull=True).values("access_token_id")
     live = AccessToken.objects.filter(Q(expires__gt=timezone.now()) | Q(pk__in=can_refresh), user=user)
     found: dict[int, Grant] = {}
@@ -43,19 +43,19 @@ def grants_of(user: User) -> list[Grant]:
 
 
 def end_own(user: User, client_id: int) -> None:
-    """Everything this person has given to this client."""
+    """Revoke everything the user has granted to the client."""
     for refresh in RefreshToken.objects.filter(user=user, application_id=client_id, revoked__isnull=True):
         refresh.revoke()
     AccessToken.objects.filter(user=user, application_id=client_id).delete()
 
 
 def forget(client: Application) -> None:
-    """Everything it was granted goes with it."""
+    """Delete a client together with all its grants."""
     client.delete()
 
 
 def unused_clients() -> QuerySet[Any]:
-    """Registered by themselves, long ago, and let in by nobody; clients an admin made are kept."""
+    """Return old self-registered clients that no user has authorized. Clients created by an admin are kept."""
     old = Application.objects.filter(created__lt=timezone.now() - UNUSED_KEPT)
     by_themselves = old.exclude(registration_source=Application.RegistrationSource.MANUAL)
     unused: QuerySet[Any] = by_themselves.exclude(accesstoken__user__isnull=False).exclude(refreshtoken__isnull=False)
@@ -67,7 +67,7 @@ def forget_expired() -> None:
 
 
 def configuration() -> dict[str, Any]:
-    """For admins: how agents get in here. No secret is part of it."""
+    """Return the OAuth configuration for admins. It contains no secrets."""
     options = settings.OAUTH2_PROVIDER
     return {
         "issuer": settings.PUBLIC_URL,

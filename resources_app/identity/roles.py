@@ -1,4 +1,4 @@
-"""Roles and actors: who somebody is in the backlog, and in whose name a write happens."""
+"""Define roles, and actors in whose name a write happens."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ ROLES: tuple[Role, ...] = ("viewer", "contributor", "admin")
 Scope = Literal["read", "write", "admin"]
 
 Person = User | AnonymousUser
-# In the audit trail, for whoever acts in a browser.
+# Client name in the audit trail for browser sessions.
 SESSION_CLIENT = "session"
 
 
 def groups_of(user: Person) -> dict[str, int]:
-    """Ids by name. Asked several times per request, fetched once per user object."""
+    """Return the user's groups as ids by name. They are fetched once per user object."""
     groups: dict[str, int] | None = getattr(user, "_backlog_groups", None)
     if groups is None:
         groups = dict(prepared("groups", _groups).run(user=user.pk)) if user.is_active and user.pk else {}
@@ -34,7 +34,7 @@ def _groups() -> QuerySet[Group, tuple[str, int]]:
 
 
 def sight_of(user: Person) -> Hashable:
-    """All that decides which tasks, epics and files somebody sees: who has the same sees the same."""
+    """Return the visibility key of a user. Users with equal keys see the same tasks, epics and files."""
     return is_admin(user), frozenset(groups_of(user).values())
 
 
@@ -52,16 +52,16 @@ def may_read(user: Person) -> bool:
 
 @dataclass(frozen=True)
 class Actor:
-    """Who writes, through which door, with which agent, and how far the credentials reach."""
+    """Identify the user behind a write, the channel, the agent and the scope of the credential."""
 
     user: Person
     via: str
     agent: str = ""
     request_id: str = ""
     scope: Scope = "admin"
-    # When it happened, if not now: imports and the demo tell of the past.
+    # Time of the write if it is not now: imports and the demo write past events.
     at: datetime | None = None
-    # For the audit trail: which token or OAuth client, and from which network address.
+    # API token or OAuth client and network address, for the audit trail.
     client: str = ""
     address: str = ""
 
@@ -78,14 +78,14 @@ class Actor:
         return self.scope == "admin" and is_admin(self.user)
 
     def may_reword(self, author_id: int | None) -> bool:
-        """What somebody said under their name is theirs; an admin may correct it."""
+        """Return whether the actor may edit text by this author. Only the author and admins may."""
         return self.is_admin or (self.may_write and author_id is not None and author_id == self.user.pk)
 
 
 class _System(AnonymousUser):
-    """Scans and conversions see and write everything, and are nobody's account: their changes have no author."""
+    """Stand for scans and conversions, which see and write everything. Their changes have no author."""
 
-    is_active = True  # type: ignore[assignment]  # the stubs know only the anonymous visitor
+    is_active = True  # type: ignore[assignment]  # the stubs cover only the anonymous visitor
     is_superuser = True  # type: ignore[assignment]
 
 

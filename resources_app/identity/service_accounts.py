@@ -1,4 +1,4 @@
-"""Accounts of agents that work without a person: a role and tokens, no password, and somebody who answers for them."""
+"""Create accounts for unattended agents. They have a role, tokens and a responsible owner, but no password."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def _clean_username(name: str) -> str:
 
 
 class PeopleBackend(ModelBackend):
-    """Passwords are for people: a service account does not sign in, even if somebody gave it one."""
+    """Reject password sign-in for service accounts, even if a password was set."""
 
     def authenticate(self, request: HttpRequest | None, *args: Any, **credentials: Any) -> User | None:
         user = super().authenticate(request, *args, **credentials)

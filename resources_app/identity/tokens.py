@@ -1,4 +1,4 @@
-"""API tokens: made, recognised and revoked. A token is shown once; the database keeps its SHA-256 alone."""
+"""Create, authenticate and revoke API tokens. A token is shown once; the database stores only its SHA-256."""
 
 import hashlib
 import re
@@ -50,7 +50,10 @@ def create(user: User, name: str, scope: str, expires_in_days: int | None = None
 
 
 def authenticate(token: str) -> ApiToken | None:
-    """The token behind the secret, with its user, unless it is unknown, revoked, expired or its user is inactive."""
+    """Return the token for a secret, with its user.
+
+    Return None if the token is unknown, revoked or expired, or its user is inactive.
+    """
     if not _SHAPE.fullmatch(token):
         return None
     found = prepared("token", _by_digest).run(digest=_digest(token), now=timezone.now())
@@ -66,19 +69,19 @@ def _by_digest() -> QuerySet[ApiToken]:
 
 
 def usable(now: datetime | Given | None = None) -> QuerySet[ApiToken]:
-    """Neither revoked nor expired, and of an active user."""
+    """Return the tokens of active users that are neither revoked nor expired."""
     in_time = Q(expires_at__isnull=True) | Q(expires_at__gt=now or timezone.now())
     return ApiToken.objects.filter(in_time, revoked_at__isnull=True, user__is_active=True)
 
 
 def first_admin() -> User | None:
-    """In whose name a command looks at the site when it is given no token."""
+    """Return the first active admin, used by commands that are run without a token."""
     return next((user for user in User.objects.filter(is_active=True).order_by("pk") if is_admin(user)), None)
 
 
 @contextmanager
 def lent(user: User, name: str, scope: Scope) -> Iterator[str]:
-    """A secret for as long as the block lasts."""
+    """Yield the secret of a temporary token and revoke it when the block ends."""
     token, secret = create(user, f"{name} {secrets.token_hex(4)}", scope, expires_in_days=1)
     try:
         yield secret
@@ -97,7 +100,7 @@ def scopes_within_role(user: Person) -> list[Scope]:
 
 
 def tokens_of(user: User) -> list[ApiToken]:
-    """Those that can still be used, the newest first."""
+    """Return the user's usable tokens, newest first."""
     return list(usable().filter(user=user).order_by("-created_at", "-pk"))
 
 
@@ -117,10 +120,10 @@ def _clean_name(name: Any) -> str:
 
 
 def _refuse_beyond_role(user: User, scope: str) -> None:
-    """A token never reaches further than the role of its user."""
+    """Reject a scope that exceeds the role of the user."""
     if scope not in _REACH:
         raise ValidationFailed("Invalid scope value", field="scope", value=scope, allowed_values=ApiToken.Scope.values)
-    # Who may read nothing reads nothing with a token either.
+    # The read scope is always allowed: a user who can read nothing reads nothing with a token either.
     if scope != ApiToken.Scope.READ and not _REACH[ApiToken.Scope(scope)](user):
         within = scopes_within_role(user) or ["read"]
         raise PermissionDenied(
@@ -142,7 +145,7 @@ def _expiry(days: int | None) -> datetime | None:
 
 
 def _digest(secret: str) -> str:
-    # A plain hash is enough: the secret is random, so there is nothing to guess that salt or slowness would protect.
+    # A plain hash is enough: the secret is random, so salting or a slow hash would add no protection against guessing.
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -161,7 +164,10 @@ def _note_use(token: ApiToken, now: datetime) -> None:
 
 @contextmanager
 def _without_waiting_for_writers() -> Iterator[None]:
-    """SQLite has one writer at a time; noting a use is not worth making a read wait for a long write."""
+    """Shorten SQLite's busy timeout for the block.
+
+    SQLite has one writer at a time, and recording a token's use should not make a read wait for a long write.
+    """
     if connection.vendor != "sqlite":
         yield
         return

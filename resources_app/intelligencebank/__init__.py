@@ -1,1 +1,1 @@
-"""IntelligenceBank: a client, a mirror that follows it, and each person's own rights in it."""
+"""Integrate IntelligenceBank: a client, a mirror, and each user's own rights."""

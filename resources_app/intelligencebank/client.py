@@ -1,4 +1,4 @@
-"""The API of IntelligenceBank: addresses, logins, lists, single rows, files. Knows nothing of our database."""
+"""Call the IntelligenceBank API: addresses, logins, lists, single rows and files. Does not touch our database."""
 
 import json
 import math
@@ -28,7 +28,7 @@ EXPIRED = frozenset(
 _OVERLOADED = re.compile(r"limit|too many|throttl|busy|try again", re.IGNORECASE)
 _CLIENT_ID = re.compile(r"[A-Za-z0-9]{2,64}")
 _ID = re.compile(r"[0-9a-f]{32}")
-# They travel in headers and addresses, which are ASCII.
+# Sent in headers and URLs, which are ASCII.
 _SID = re.compile(r"[\w.~+/=-]{8,512}", re.ASCII)
 _TOKEN = re.compile(r"[\w.~-]{8,512}", re.ASCII)
 _UUID = re.compile(r"[\x21-\x7e]{1,64}")
@@ -39,7 +39,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Session:
-    """What a login gives. The sid is left out of every text made of it."""
+    """Hold the result of a login. The sid is excluded from its repr."""
 
     sid: str = field(repr=False)
     client_id: str
@@ -59,7 +59,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Listing:
-    """One page of a table: what the grammar `table.limit(a,b).order(field)` and its search parameters say."""
+    """Describe one page of a table, as `table.limit(a,b).order(field)` plus search parameters."""
 
     table: str
     offset: int = 0
@@ -74,7 +74,7 @@ class Listing:
 
 
 def folders_in(parent: str, offset: int = 0) -> Listing:
-    """An empty parent is the root level."""
+    """List the subfolders of a folder. An empty parent is the root level."""
     return Listing("folder", offset, order="createTime", search=(("parent", parent),))
 
 
@@ -91,19 +91,19 @@ def recent_resources(offset: int = 0) -> Listing:
 
 
 def resources_by_id(ids: Sequence[str], offset: int = 0) -> Listing:
-    """Up to a page of ids in one call; the only way to ask for single rows that is seen in use."""
+    """List up to a page of ids in one call. This is the only known way to fetch single rows."""
     search = (("keywords", " ".join(ids)), ("content", ["ib_uuid"]), ("isSearching", True))
     return Listing("resource", offset, search=search)
 
 
 class Pace(Protocol):
-    """Asked before every call that carries a session, with its owner; waits, or raises BudgetSpent."""
+    """Wait before a call that carries a session, per session owner. Raises BudgetSpent."""
 
     def __call__(self, user_uuid: str) -> None: ...
 
 
 def unpaced(user_uuid: str) -> None:
-    """For calls before anybody is known."""
+    """Do not wait. Used for calls before the user is known."""
 
 
 class IBClient:
@@ -121,12 +121,12 @@ class IBClient:
     # Logins
 
     def address(self) -> str:
-        """Where the older API of this platform is; the newer one is named by each login."""
+        """Return the address of this platform's older API. Each login names the newer one."""
         found = self._ask("GET", f"{self.platform_url}/v1/auth/app/getYapiAddress").get("content")
         return self._checked(found)
 
     def login(self, email: str, password: str, product_key: str = "") -> Session:
-        """Sent once: a repeated wrong password may lock the account."""
+        """Log in with a single attempt: repeating a wrong password may lock the account."""
         url = f"{self.address()}/webapp/1.0/login"
         form = {"p70": email, "p80": password, "p90": self.platform_url.partition("://")[2]}
         form |= {"p60": product_key} if product_key else {}
@@ -137,7 +137,7 @@ class IBClient:
         return self._session(_json(answer))
 
     def start_browser_login(self) -> tuple[str, str]:
-        """A token to poll with, and the address the person opens."""
+        """Return a token to poll with, and the URL the user opens."""
         token = self._ask("POST", f"{self.platform_url}/v1/auth/app/token").get("content")
         if not isinstance(token, str) or not _TOKEN.fullmatch(token):
             raise Unreachable("IntelligenceBank gave no login token.")
@@ -147,7 +147,7 @@ class IBClient:
         return f"{self.platform_url}/auth/?login=0&token={quote(token)}"
 
     def poll_browser_login(self, token: str) -> Session | None:
-        """None while the person has not finished."""
+        """Return the session, or None while the user has not finished."""
         url = f"{self.platform_url}/v1/auth/app/info"
         answer = self.transport.exchange("GET", url, params={"token": token})
         if answer.status == 404:
@@ -193,7 +193,7 @@ class IBClient:
         return _page(_rows(answer), listing)
 
     def fetch_by_url(self, session: Session, listing: Listing) -> Page:
-        """The same by GET, the form of the documentation."""
+        """Fetch by GET, the documented form."""
 
         def call() -> Page:
             self.pace(session.user_uuid)
@@ -205,7 +205,7 @@ class IBClient:
         return self.patience.persist(call)
 
     def open_file(self, session: Session, resource_id: str, action: str = "download") -> Any:
-        """A context manager with the response; the caller reads as much as it wants."""
+        """Return a context manager with the response; the caller reads as much as it needs."""
         if not _ID.fullmatch(resource_id):
             raise Refused("This is not the id of a resource.", 404)
         self.pace(session.user_uuid)
@@ -213,7 +213,7 @@ class IBClient:
         return self.transport.stream("GET", url, params={"action": action}, headers={"sid": session.sid}, total=600)
 
     def open_public(self, url: str) -> Answer:
-        """A thumbnail: no session goes along."""
+        """Fetch a thumbnail without sending a session."""
         return self.patience.persist(lambda: self.transport.exchange("GET", url))
 
     def _ask(self, method: str, url: str) -> Row:
@@ -233,7 +233,7 @@ class IBClient:
 def renewing(
     call: Callable[[Session], Page], session: Session, renew: Callable[[Session], Session]
 ) -> tuple[Page, Session]:
-    """One new login when the session has expired; a second refusal needs a person."""
+    """Log in once more if the session has expired. A second rejection raises AuthRequired."""
     try:
         return call(session), session
     except SessionExpired:
@@ -300,7 +300,7 @@ def _object(value: Any) -> Row:
 
 
 def _hours(given: Any) -> float:
-    """The period is in hours, whatever some clients believe."""
+    """Return the login period, which is in hours although some clients assume otherwise."""
     try:
         hours = float(given)
     except (TypeError, ValueError, OverflowError):

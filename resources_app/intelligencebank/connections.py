@@ -1,4 +1,4 @@
-"""Connections: making one, its secrets, a client for it, and the one session its workers share."""
+"""Create connections, seal their secrets, build clients, and share one session among workers."""
 
 import math
 import os
@@ -24,11 +24,11 @@ from resources_app.intelligencebank.retrying import Patience
 from resources_app.intelligencebank.transport import Limits, Transport
 from resources_app.models import IBConnection, IBLink
 
-# A session is not used in its last minutes: a page may take that long.
+# A session is not used in its last minutes because a page may take that long.
 SPARE = timedelta(minutes=2)
 LOGIN_LOCK_SECONDS = 90
 HURRIED = Limits(connect=3, read=8, total=10)
-# A worker that waits for a slow server keeps others from working: it tries again in place for so long, then the run pauses.
+# A worker waiting for a slow server blocks other work. It retries in place for this long; then the run pauses.
 PATIENT_SECONDS = 20.0
 
 
@@ -46,7 +46,7 @@ def create(
 
 
 def change(connection: IBConnection, **facts: Any) -> None:
-    """All but the client id, which every key carries, and the secrets."""
+    """Change a connection, except for the client id, which is part of every key, and the secrets."""
     for name, value in facts.items():
         setattr(connection, name, value)
     check(connection)
@@ -70,7 +70,7 @@ def check(connection: IBConnection) -> None:
 
 
 def change_credentials(connection: IBConnection, email: str, password: str, product_key: str = "") -> None:
-    """New credentials also end the wait for somebody to enter them."""
+    """Store new credentials and clear the auth_required state."""
     connection.credentials = _sealed(connection, email, password, product_key)
     connection.session = b""
     connection.state, connection.state_reason = IBConnection.State.OK, ""
@@ -110,7 +110,7 @@ def open_token(link: IBLink) -> str:
 
 
 def rotate_keys(connection: IBConnection) -> None:
-    """A new key for the tenant, sealed under today's SECRET_KEY; everything under the old one is sealed again."""
+    """Create a new tenant key, sealed under the current SECRET_KEY, and re-encrypt everything with it."""
     with transaction.atomic():
         connection = IBConnection.objects.select_for_update().get(pk=connection.pk)
         old, new = vault.unwrap(connection.client_id, connection.data_key), os.urandom(vault.KEY_BYTES)
@@ -137,7 +137,7 @@ def host_policy(connection: IBConnection) -> HostPolicy:
 
 
 def client_for(connection: IBConnection, *, hurried: bool = False) -> IBClient:
-    """`hurried` while somebody waits for the answer: one attempt, a few seconds."""
+    """Return a client. `hurried` is for interactive requests: one attempt, a few seconds."""
     patience = Patience(attempts=1 if hurried else settings.IB_ATTEMPTS, seconds=PATIENT_SECONDS)
     transport = Transport(host_policy(connection), HURRIED if hurried else Limits())
     pace = SharedPace(connection, HURRIED.connect if hurried else math.inf)
@@ -145,7 +145,7 @@ def client_for(connection: IBConnection, *, hurried: bool = False) -> IBClient:
 
 
 class ServiceSessions:
-    """The session of the mirroring account: one for all workers, opened by one of them when it has expired."""
+    """Share the mirroring account's session among all workers. One worker renews it when it expires."""
 
     def __init__(self, connection: IBConnection, client: IBClient) -> None:
         self.connection, self.client = connection, client
@@ -162,7 +162,7 @@ class ServiceSessions:
             return self._log_in()
 
     def reopen(self) -> Session:
-        """A fresh login, to learn what the account may do today."""
+        """Log in again, to learn the account's current rights."""
         with _login_lock(self.connection):
             return self._log_in()
 
@@ -193,7 +193,7 @@ class ServiceSessions:
             raise AuthRequired("The account belongs to another client id than this connection.")
 
     def _require_auth(self, reason: str) -> None:
-        """Nobody tries again by themselves: repeated wrong passwords may lock the account."""
+        """Require new credentials. There is no automatic retry: repeated wrong passwords may lock the account."""
         metrics.count(self.connection.client_id, "auth_failures")
         self.connection.state, self.connection.state_reason = IBConnection.State.AUTH_REQUIRED, reason
         self.connection.save(update_fields=["state", "state_reason"])

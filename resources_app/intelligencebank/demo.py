@@ -1,4 +1,4 @@
-"""The demo tenant of `make run`: connected to a fake on this machine, with the demo team's accounts linked."""
+"""Connect the demo tenant of `make run` to a local fake, with the demo team's accounts linked."""
 
 from dataclasses import replace
 
@@ -19,12 +19,12 @@ JOB = "ib_demo"
 
 
 def is_connected() -> bool:
-    """Whoever disables the connection gets no fake at the next start."""
+    """Return whether the demo is connected. A disabled connection gets no fake at the next start."""
     return IBConnection.objects.filter(client_id=library.CLIENT_ID, is_enabled=True).exists()
 
 
 def request(platform_url: str) -> None:
-    """A worker does it, which may speak to the fake: its address is new at every start."""
+    """Let a worker connect, since it can reach the fake, whose address changes at every start."""
     queue.enqueue(JOB, {"platform_url": platform_url}, key=f"{JOB}:{platform_url}")
 
 
@@ -45,7 +45,7 @@ def connect(running: RunningJob) -> None:
 
 
 def _follow(connection: IBConnection, api_url: str) -> None:
-    """Sessions name the address of the API, which is new; the sessions themselves go on."""
+    """Update stored sessions to the API's new address. The sessions themselves stay valid."""
     for link in IBLink.objects.filter(connection=connection).exclude(session=b""):
         purpose = f"session {link.user_id}"
         session = connections.open_session(connection, purpose, link.session)
@@ -64,7 +64,7 @@ def _connection(platform_url: str) -> IBConnection:
 
 
 def _link_people(connection: IBConnection, client: IBClient) -> None:
-    """Those of the demo team who are not signed in. A person may have signed in as somebody else since."""
+    """Link the members of the demo team who are not signed in. A user may have signed in with another account since."""
     links = IBLink.objects.filter(connection=connection, expires_at__gt=timezone.now(), error="")
     signed_in = links.exclude(session=b"").values("user")
     for user in User.objects.filter(username__in=library.GRANTS).exclude(pk__in=signed_in):

@@ -1,4 +1,4 @@
-"""What each person may see, read with their own session and kept for a short while. In doubt the answer is no."""
+"""Read each user's rights with the user's own session and cache them briefly. In doubt, access is denied."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ CHUNK = 500
 
 @job("ib_rights_due")
 def refresh_due(running: RunningJob) -> None:
-    """Before they run out: half of their time is left."""
+    """Refresh rights when half of their lifetime is left."""
     now = timezone.now()
     for link in IBLink.objects.select_related("connection").filter(expires_at__gt=now, connection__is_enabled=True):
         half = timedelta(seconds=link.connection.rights_seconds / 2)
@@ -40,7 +40,7 @@ def read_rights_job(running: RunningJob) -> None:
 
 
 def read_rights(link: IBLink, tell_alive: Callable[[], None] | None = None) -> int:
-    """All of them, then at once in place of the old ones. A crawl that fails leaves those to run out."""
+    """Read all rights, then replace the old ones atomically. If the crawl fails, the old ones expire."""
     client = connections.client_for(link.connection)
     started = timezone.now()
     try:
@@ -58,11 +58,11 @@ def read_rights(link: IBLink, tell_alive: Callable[[], None] | None = None) -> i
 
 
 def _silent() -> None:
-    """Nobody watches."""
+    """Do nothing; no job is watching."""
 
 
 def _crawl(connection: IBConnection, client: IBClient, session: Session, tell_alive: Callable[[], None]) -> Rights:
-    """Every folder that has subfolders is asked for them: a right may begin anywhere in the tree."""
+    """Query the subfolders of every folder that has any: a right may start anywhere in the tree."""
     below = IBFolder.objects.filter(connection=connection, hidden=False, folders_count__gt=0)
     parents = ["", *below.order_by("depth", "pk").values_list("ib_id", flat=True)]
     rights: Rights = {}
@@ -86,7 +86,7 @@ def _rights_below(client: IBClient, session: Session, parent: str, most: int = 1
 
 
 def _replace(link: IBLink, rights: Rights, started: datetime, session: Session) -> int:
-    """Most are as before: of those only the time is written, all in one statement, so that nobody waits for it."""
+    """Replace the rights. For unchanged ones only the times are updated, in one statement, to keep the lock short."""
     rows = IBFolder.objects.filter(connection=link.connection).values_list("pk", "ib_id", "parent_ib_id", "depth")
     granted = {ib_id for ib_id, actions in rights.items() if actions}
     fresh = {
@@ -114,7 +114,7 @@ def _until(link: IBLink, at: datetime, session: Session) -> datetime:
 
 
 def _is_top(depth: int, parent: str, granted: set[str]) -> bool:
-    """The root is nobody's beginning: what lies in it is."""
+    """Return whether the user's tree starts here. The root itself is never a start; its children are."""
     return depth == 1 or (depth > 1 and parent not in granted)
 
 
@@ -141,9 +141,9 @@ def _upsert(rows: list[IBEntitlement]) -> None:
 
 
 def recheck(user: Person, connection: IBConnection, folder: IBFolder | None) -> bool:
-    """One live look with the person's own session, when what is known of their rights has run out.
+    """Check one folder live with the user's own session when the cached rights have expired.
 
-    Also for a folder that does not exist, so that the time it takes says nothing.
+    A folder that does not exist is checked too, so that timing discloses nothing.
     """
     link = linking.link_of(user, connection) if may_read(user) else None
     now = timezone.now()

@@ -1,12 +1,12 @@
-"""What can go wrong with IntelligenceBank. No text here ever carries an address, a session or a password."""
+"""Define the failures of IntelligenceBank calls. No message ever contains a URL, a session or a password."""
 
 
 class IBFailure(Exception):
-    """A call that did not give what was asked for."""
+    """Report a failed call."""
 
 
 class Unreachable(IBFailure):
-    """Network, overload or an answer that cannot be read: the same call may work later."""
+    """Report a network failure, overload or an unreadable response. A retry may succeed."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -14,11 +14,11 @@ class Unreachable(IBFailure):
 
 
 class NothingCame(Unreachable):
-    """Rows were announced and none was given."""
+    """Report a response that announced rows and contained none."""
 
 
 class Refused(IBFailure):
-    """A clear no. The same call would get it again."""
+    """Report a definite rejection. A retry would fail again."""
 
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
@@ -26,19 +26,19 @@ class Refused(IBFailure):
 
 
 class SessionExpired(IBFailure):
-    """The sid is no longer valid: one new login may help."""
+    """Report an invalid sid. A new login may help."""
 
 
 class AuthRequired(IBFailure):
-    """Only a person can help: wrong password, or a session that cannot be renewed."""
+    """Report that a user must act: wrong password, or a session that cannot be renewed."""
 
 
 class ForbiddenHost(IBFailure):
-    """An address outside the allow-list; nothing is ever sent there."""
+    """Report a URL outside the allow-list. Nothing is ever sent there."""
 
 
 class BudgetSpent(IBFailure):
-    """The calls of today are used up, or nobody can count them at the moment."""
+    """Report that today's call budget is exhausted, or that calls cannot be counted at the moment."""
 
     def __init__(self, message: str, retry_after: float) -> None:
         super().__init__(message)

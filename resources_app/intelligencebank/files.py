@@ -1,4 +1,4 @@
-"""Pictures and files: thumbnails cached on disk, downloads fetched with the person's own session after a live look."""
+"""Serve thumbnails from a disk cache, and downloads with the user's own session after a live check."""
 
 import hashlib
 import re
@@ -26,7 +26,7 @@ MAX_THUMBNAIL = 2_000_000
 MAX_DOWNLOAD = 500_000_000
 IN_MEMORY = 8_000_000
 CHUNK = 262_144
-# By their first bytes, whatever the server claims. No SVG: it can carry scripts.
+# Detected by magic bytes, regardless of what the server claims. No SVG, because it can carry scripts.
 _PICTURES = {
     b"\x89PNG\r\n\x1a\n": "image/png",
     b"\xff\xd8\xff": "image/jpeg",
@@ -54,7 +54,7 @@ class Download:
 
 
 def thumbnail(user: Person, client_id: str, area: str, ib_id: str) -> Picture:
-    """Only of what the person sees. Taken from the CDN once, without any session."""
+    """Return a thumbnail the user can see. It is fetched from the CDN once, without a session."""
     connection = connection_for(user, client_id)
     thing = _visible(user, connection, area, ib_id)
     if not thing.thumbnail:
@@ -103,7 +103,7 @@ def _picture(content: bytes) -> Picture:
 
 
 def _place(thing: IBFolder | IBResource) -> Path:
-    """Changes with the thing: a new version has a new name. Nothing of IntelligenceBank's names becomes a path."""
+    """Return the cache path. It changes with each version, and no IntelligenceBank name becomes part of it."""
     named = f"{thing.client_id}/{thing.ib_id}/{thing.thumbnail}/{getattr(thing, 'file_hash', '')}"
     digest = hashlib.sha256(named.encode()).hexdigest()
     return Path(settings.DATA_DIR) / "ib-thumbnails" / digest[:2] / digest
@@ -117,7 +117,7 @@ def _keep(place: Path, content: bytes) -> None:
 
 
 def download(user: Person, client_id: str, resource_id: str) -> Download:
-    """The mirror's word is not enough to hand out a file: IntelligenceBank is asked as this person, now."""
+    """Download a file after a live check as this user. The mirror alone does not authorize a download."""
     connection = connection_for(user, client_id)
     resource = browsing.visible_resource(user, connection, resource_id)
     link = linking.link_of(user, connection)
@@ -148,8 +148,8 @@ def _check_live(client: IBClient, session: Session, resource: IBResource) -> Non
 
 
 def _fetch(client: IBClient, session: Session, resource: IBResource) -> Download:
-    """Whole before anything is answered: a download that breaks off is an error, not half a file."""
-    spool: IO[bytes] = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115  # the answer closes it
+    """Fetch the whole file before responding: an interrupted download is an error, not half a file."""
+    spool: IO[bytes] = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115  # closed by the response
     with client.open_file(session, resource.ib_id) as response:
         if response.status_code == 401:
             raise SessionExpired("The session has expired.")

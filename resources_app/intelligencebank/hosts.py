@@ -1,4 +1,4 @@
-"""Which hosts are spoken to: https under the allow-list, never a private address. Local fakes are named one by one."""
+"""Restrict outgoing hosts: https under the allow-list, never a private address. Local fakes are listed individually."""
 
 import re
 from dataclasses import dataclass
@@ -13,17 +13,21 @@ _HOST = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,6
 
 @dataclass(frozen=True)
 class HostPolicy:
-    """`domains` are a customer's own, exactly; `local_origins` such as http://127.0.0.1:9101 are for the fake alone."""
+    """Decide which hosts are allowed.
+
+    `domains` are the customer's own, matched exactly. `local_origins` such as http://127.0.0.1:9101 are only for the
+    fake.
+    """
 
     domains: frozenset[str] = frozenset()
     local_origins: frozenset[str] = frozenset()
 
     def check(self, url: str) -> str:
-        """Return the origin. Raises ForbiddenHost for an address outside the allow-list, or none at all."""
+        """Return the origin. Raises ForbiddenHost if the URL is outside the allow-list or not a URL."""
         try:
             parts = urlsplit(url)
             is_allowed = url.isprintable() and self._allows(parts)
-        except ValueError:  # a port that is no number, a bracket that is not closed
+        except ValueError:  # a non-numeric port, an unclosed bracket
             is_allowed = False
         if not is_allowed:
             raise ForbiddenHost("IntelligenceBank named an address outside the allow-list.")
@@ -36,7 +40,7 @@ class HostPolicy:
         return is_plain and self._names(parts.hostname or "")
 
     def allows_address(self, host: str, port: int, address: str) -> bool:
-        """Asked again when connecting: a name may point anywhere."""
+        """Check the resolved address when connecting, because a name may point anywhere."""
         if f"http://{host}:{port}" in self.local_origins:
             return True
         return is_public(address)

@@ -1,4 +1,4 @@
-"""The calls of all workers together, counted in Redis: per account and minute, evenly spread, and per tenant and day."""
+"""Rate-limit the calls of all workers in Redis: per account and minute, evenly spread, and per tenant and day."""
 
 import math
 import time
@@ -11,7 +11,7 @@ from django.conf import settings
 from resources_app.intelligencebank.failures import BudgetSpent
 from resources_app.models.ib import HARD_CAP, IBConnection
 
-# Both windows are checked at the server's own clock, in one step: nobody can slip between looking and counting.
+# Both windows are checked atomically with the server's clock: no call can slip between check and count.
 _SCRIPT = """
 local now = redis.call('TIME')
 local at = now[1] * 1000000 + now[2]
@@ -45,7 +45,7 @@ def connection_to_redis() -> redis.Redis:
 
 
 class SharedPace:
-    """Waits until one more call is within the limit. When nobody can count, nobody calls."""
+    """Wait until one more call is within the limit. If calls cannot be counted, none are made."""
 
     def __init__(self, connection: IBConnection, longest_wait: float = math.inf) -> None:
         self.client_id = connection.client_id
@@ -80,7 +80,7 @@ class SharedPace:
 
 
 def spent_today(connection: IBConnection) -> int | None:
-    """None when Redis does not answer."""
+    """Return today's call count, or None if Redis does not answer."""
     try:
         spent = connection_to_redis().get(SharedPace(connection).budget_key())
     except redis.RedisError:

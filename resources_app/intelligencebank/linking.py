@@ -1,4 +1,4 @@
-"""People link their own account by signing in to IntelligenceBank; only the session is kept, sealed."""
+"""Link users' own accounts by signing in to IntelligenceBank. Only the encrypted session is stored."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -29,7 +29,7 @@ def link_of(user: Person, connection: IBConnection) -> IBLink | None:
 
 
 def begin(user: Person, client_id: str) -> dict[str, Any]:
-    """Answers with the address where the person signs in; `check` then finds out whether they have."""
+    """Start a sign-in and return the URL for the user. `check` then finds out whether it is finished."""
     connection = connection_for(user, client_id)
     if not isinstance(user, User) or not may_read(user):
         raise PermissionDenied("Only people with a role can link an account.")
@@ -47,7 +47,7 @@ def begin(user: Person, client_id: str) -> dict[str, Any]:
 
 
 def check(user: Person, client_id: str) -> dict[str, Any]:
-    """Looks whether a sign-in that was begun is finished; if not, says again where it is done."""
+    """Check whether a pending sign-in is finished; if not, return its URL again."""
     link = link_of(user, connection_for(user, client_id))
     if link is None or not link.pending:
         return status(user, client_id)
@@ -66,7 +66,7 @@ def check(user: Person, client_id: str) -> dict[str, Any]:
 
 
 def keep_session(link: IBLink, session: Session) -> None:
-    """From now on their rights are read, with their own session."""
+    """Store the user's session and start reading the user's rights with it."""
     if session.client_id != link.connection.client_id:
         raise PermissionDenied("You signed in to another IntelligenceBank than this connection's.")
     link.session = connections.seal_session(link.connection, f"session {link.user_id}", session)
@@ -88,7 +88,7 @@ def session_of(link: IBLink) -> Session:
 
 
 def end_session(link: IBLink, reason: str) -> None:
-    """The session is gone, and with it every right that was read through it."""
+    """End the session and expire every right that was read with it."""
     now = timezone.now()
     link.session, link.expires_at, link.error = b"", now, reason[:500]
     link.save(update_fields=["session", "expires_at", "error"])
@@ -101,7 +101,7 @@ def are_rights_known(link: IBLink, now: datetime) -> bool:
 
 
 def why_nothing_shows(user: Person, connection: IBConnection) -> str:
-    """Empty while this person's rights are known: then what they see is what there is."""
+    """Explain why nothing is shown, or return "" while the user's rights are known."""
     link, now = link_of(user, connection), timezone.now()
     if link is None or link.expires_at is None or link.expires_at <= now:
         ended = link.error if link else ""

@@ -1,4 +1,4 @@
-"""Rows of IntelligenceBank as facts we keep. Pure: only stable fields, cleaned; signed addresses never pass."""
+"""Convert IntelligenceBank rows to facts we store. Pure: only stable fields, cleaned; signed URLs are never kept."""
 
 import hashlib
 import re
@@ -15,16 +15,16 @@ MAX_SORT = 200
 NO_PARENT = "0" * 32
 ACTIONS = ("list", "view", "publish", "admin")
 
-# Where a picture lies today, and what is worked out from the rest.
+# The picture's current URL, and derived values.
 _UNSTABLE = {"thumbnail", "content_hash"}
 _ID = re.compile(r"[0-9a-f]{32}")
-# Control and formatting characters that could hide or reorder text, lone surrogates, and what no database stores.
+# Control and formatting characters that could hide or reorder text, lone surrogates, and unstorable characters.
 _UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:?00)?")
 
 
 class Malformed(ValueError):
-    """A row that cannot be kept; the text says why, without quoting it."""
+    """Report a row that cannot be stored. The message gives the reason without quoting the row."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def resource_facts(row: Any) -> ResourceFacts:
 
 
 def allowed_actions(row: Any) -> tuple[str, ...]:
-    """Of the session that asked. A word we do not know is no right."""
+    """Return the actions of the session that queried. Unknown words grant nothing."""
     given = row.get("allowedActions") if isinstance(row, dict) else None
     return tuple(action for action in ACTIONS if isinstance(given, list) and action in given)
 
@@ -131,12 +131,12 @@ def id_of(row: Any) -> str:
 
 
 def sort_key(name: str) -> str:
-    """What lists are ordered by: short enough for any index."""
+    """Return the sort key of lists, short enough for any index."""
     return name.casefold()[:MAX_SORT]
 
 
 def moment(value: Any) -> datetime | None:
-    """IB writes UTC, to the second; `0000-00-00` and the like mean unknown."""
+    """Parse a time. IntelligenceBank writes UTC to the second; `0000-00-00` and similar mean unknown."""
     if not isinstance(value, str) or not _TIME.fullmatch(value):
         return None
     try:
@@ -146,13 +146,13 @@ def moment(value: Any) -> datetime | None:
 
 
 def unsigned(url: Any) -> str:
-    """The address without its query, where sessions and tokens travel."""
+    """Return the URL without its query, which may carry sessions and tokens."""
     if not isinstance(url, str) or len(url) > 2000:
         return ""
     try:
         parts = urlsplit(url)
         is_address = url.isprintable() and parts.port != 0
-    except ValueError:  # a port that is no number, a bracket that is not closed
+    except ValueError:  # a non-numeric port, an unclosed bracket
         return ""
     if not is_address or parts.scheme not in {"https", "http"} or "@" in parts.netloc or "sid=" in parts.path.lower():
         return ""
@@ -187,7 +187,7 @@ def _name(row: dict[str, Any]) -> str:
 
 
 def clean_text(value: Any, most: int) -> str:
-    """Return the text without what could hide or reorder it; empty for anything that is no text."""
+    """Return the text without characters that could hide or reorder it, or "" if the value is not text."""
     return _UNSAFE.sub("", value)[:most].strip() if isinstance(value, str) else ""
 
 
@@ -203,7 +203,7 @@ def _mime(value: Any) -> str:
 
 
 def _number(value: Any) -> int | None:
-    """Numbers may arrive as texts."""
+    """Parse a number, which may arrive as text."""
     if isinstance(value, str) and value.isascii() and value.isdigit():
         value = int(value[:18])
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**53:

@@ -1,4 +1,4 @@
-"""What is counted besides the runs themselves. By tenant, never by person or thing."""
+"""Count events beside the runs themselves, by tenant, never by user or object."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ COUNTED = ("thumbnail_hits", "thumbnail_misses", "auth_failures")
 
 
 def count(client_id: str, what: str) -> None:
-    """A number that is lost with Redis costs nobody anything."""
+    """Increment a counter. Losing it with Redis does no harm."""
     try:
         connection_to_redis().hincrby(_key(client_id), what, 1)
     except redis.RedisError:

@@ -1,4 +1,4 @@
-"""Trying again: which failures pass, how long to wait, when to give up."""
+"""Retry calls: classify failures, compute backoff, and give up."""
 
 import math
 import random
@@ -20,7 +20,7 @@ LONGEST_RETRY_AFTER = 900.0
 
 @dataclass(frozen=True)
 class Patience:
-    """Full jitter, so that many workers do not come back at the same moment. `seconds` are all there is for it."""
+    """Retry with full jitter, so that many workers do not retry at the same moment. `seconds` is the total budget."""
 
     attempts: int = MAX_ATTEMPTS
     seconds: float = math.inf
@@ -47,7 +47,7 @@ class Patience:
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Seconds or a date; nonsense counts as nothing."""
+    """Parse seconds or a date. Invalid values count as absent."""
     given = headers.get("retry-after", "").strip()
     if given.isascii() and given.isdigit():
         return float(given[:9])

@@ -1,4 +1,4 @@
-"""One HTTP exchange, bounded in every direction: where it goes, how long it takes, how much comes back."""
+"""Perform one HTTP exchange with limits on destination, duration and response size."""
 
 import socket
 import ssl
@@ -42,7 +42,7 @@ class Limits:
 
 
 class Transport:
-    """Keeps connections open between calls; safe to use from several threads."""
+    """Keep connections open between calls. Thread-safe."""
 
     def __init__(self, hosts: HostPolicy, limits: Limits | None = None) -> None:
         self.hosts = hosts
@@ -65,7 +65,10 @@ class Transport:
 
     @contextmanager
     def stream(self, method: str, url: str, *, total: float | None = None, **options: Any) -> Iterator[httpx.Response]:
-        """httpx bounds each read, not their sum: a server that drips would hold us for ever."""
+        """Stream a response with a total timeout.
+
+        httpx limits each read but not their sum, so a server that drips bytes would hold the call forever.
+        """
         self.hosts.check(url)
         token = _deadline.set(time.monotonic() + (total or self.limits.total))
         try:
@@ -81,14 +84,14 @@ class Transport:
     def _request(self, method: str, url: str, options: dict[str, Any]) -> httpx.Request:
         try:
             return self._client.build_request(method, url, **options)
-        except (httpx.InvalidURL, ValueError):  # an address or a header that HTTP cannot carry
+        except (httpx.InvalidURL, ValueError):  # a URL or header that HTTP cannot carry
             raise Refused("IntelligenceBank named something that cannot be sent back.") from None
 
 
 def decoded(response: httpx.Response, most: int) -> Iterator[bytes]:
-    """Unpack the body in small parts, `most` bytes at the most: a few kilobytes of gzip can be gigabytes of text.
+    """Decompress the body in small parts, up to `most` bytes: a few kilobytes of gzip can expand to gigabytes.
 
-    httpx itself unpacks without a bound, and unpacks what was packed twice.
+    httpx decompresses without a limit and also handles nested encodings.
     """
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in {"identity", "gzip"}:
@@ -115,14 +118,14 @@ def _unpacked(response: httpx.Response) -> Iterator[bytes]:
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """Reading the certificates takes longer than a call."""
+    """Return a cached SSL context: loading the certificates takes longer than a call."""
     return ssl.create_default_context()
 
 
 class _PinnedTransport(httpx.HTTPTransport):
     def __init__(self, hosts: HostPolicy) -> None:
         super().__init__(verify=_trusted(), trust_env=False)
-        # httpx offers no way to pass a network backend; the pool it makes is replaced by one that has ours.
+        # httpx has no option for a network backend, so its pool is replaced by one with ours.
         self._pool.close()
         self._pool = httpcore.ConnectionPool(
             ssl_context=_trusted(),
@@ -134,7 +137,7 @@ class _PinnedTransport(httpx.HTTPTransport):
 
 
 class _PinnedBackend(httpcore.NetworkBackend):
-    """Resolves a name once and connects to the address that was checked."""
+    """Resolve a name once and connect to the checked address."""
 
     def __init__(self, hosts: HostPolicy) -> None:
         self._hosts = hosts
@@ -160,7 +163,7 @@ class _PinnedBackend(httpcore.NetworkBackend):
 
 
 class _TimedStream(httpcore.NetworkStream):
-    """Every read and write gets what is left of the whole call's time."""
+    """Limit every read and write to the remaining time of the whole call."""
 
     def __init__(self, stream: httpcore.NetworkStream) -> None:
         self._stream = stream

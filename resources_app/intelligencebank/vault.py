@@ -1,6 +1,6 @@
-"""Secrets at rest: AES-GCM under a key of the tenant's own, which is sealed under one made from SECRET_KEY.
+"""Encrypt secrets at rest with AES-GCM under a per-tenant key, which is sealed under a key derived from SECRET_KEY.
 
-What cannot be opened is an error; nothing is ever taken for plain text instead.
+A secret that cannot be decrypted is an error; it is never treated as plain text.
 """
 
 import hashlib
@@ -14,14 +14,14 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 
-# PostgreSQL gives a view of the column.
+# PostgreSQL returns a view of the column.
 Stored: TypeAlias = "bytes | memoryview[int]"
 
 KEY_BYTES, NONCE_BYTES, NAME_BYTES = 32, 12, 8
 
 
 class CannotOpen(Exception):
-    """The secret was sealed under a key that is not here, or is damaged."""
+    """Report a secret that is damaged or sealed under an unavailable key."""
 
 
 def new_key(client_id: str) -> bytes:
@@ -43,7 +43,7 @@ def unwrap(client_id: str, wrapped: Stored) -> bytes:
 
 
 def seal(data_key: bytes, client_id: str, purpose: str, secret: dict[str, Any]) -> bytes:
-    """Bound to tenant and purpose: a copy in another row or column does not open."""
+    """Seal a secret bound to tenant and purpose: a copy in another row or column cannot be opened."""
     return _seal(data_key, json.dumps(secret).encode(), f"{purpose} of {client_id}")
 
 

@@ -1,1 +1,1 @@
-"""What comes in and goes out: markdown trees, mirrored folders, converted links."""
+"""Import and export: markdown trees, mirrored folders and converted links."""

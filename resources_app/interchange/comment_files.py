@@ -1,4 +1,4 @@
-"""The comments on one thing as a file: one JSON object per line, oldest first."""
+"""Read and write an item's comments as a file: one JSON object per line, oldest first."""
 
 import datetime
 import json
@@ -40,7 +40,7 @@ class CommentLine:
 
 
 def lines_of(item: Task | Epic, comments: Iterable[Comment]) -> list[CommentLine]:
-    """Oldest first. Authors without an account here are named as the imported file named them."""
+    """Return the lines, oldest first. Authors without an account keep the name from the imported file."""
     names = {moment: list(authors) for moment, authors in remembered_authors(item).items()}
     lines = []
     for comment in comments:
@@ -56,7 +56,7 @@ def lines_of(item: Task | Epic, comments: Iterable[Comment]) -> list[CommentLine
 
 
 def author_key(moment: datetime.datetime) -> str:
-    """The time of the comment as the bookkeeping has always written it."""
+    """Return the comment's time in the stable format of the bookkeeping."""
     return moment.astimezone(datetime.UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -66,7 +66,7 @@ def remembered_authors(item: Task | Epic) -> dict[str, list[str]]:
 
 
 def read_lines(text: str) -> tuple[list[CommentLine], list[str]]:
-    """The comments that can be read, and what is wrong with the others."""
+    """Return the comments that can be read, and the problems of the others."""
     lines, problems = [], []
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():

@@ -1,4 +1,4 @@
-"""Turns file:// links into mcp:// addresses where a configured root holds the file, and names those that must stay."""
+"""Convert file:// links to mcp:// URIs where a configured root holds the file, and report the others."""
 
 import uuid
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from resources_app.writing.session import WriteSession
 from resources_app.writing.write_path import write, write_transaction
 
 SCHEME = "file://"
-# Where links are looked for, by kind of thing.
+# Fields searched for links, by kind.
 _FIELDS = {
     Task.KIND: ("description", "references", "evidence"),
     Epic.KIND: ("description", "references", "evidence"),
@@ -33,7 +33,7 @@ _FIELDS = {
 
 @dataclass(frozen=True)
 class Found:
-    """`target` is what the link becomes; without one, `reason` says why it stays."""
+    """Describe a link. `target` is its replacement; without one, `reason` says why it stays."""
 
     where: str
     field: str
@@ -45,7 +45,7 @@ class Found:
 @dataclass
 class Conversion:
     found: list[Found] = field(default_factory=list)
-    # Things that could not be written, with the reason.
+    # Objects that could not be written, with the reason.
     failed: list[tuple[str, str]] = field(default_factory=list)
     things_written: int = 0
 
@@ -69,7 +69,10 @@ def convert_links(*, apply: bool) -> Conversion:
 
 
 def convert_description(actor: Actor, item_uri: str) -> int:
-    """The links of one description, in the name of who asks; those they may not see stay. Answers how many became others."""
+    """Convert the links of one description as the actor and return the number converted.
+
+    Links to files that the actor cannot see stay.
+    """
     uri = f"{item_uri}/description"
     reading = read(actor, uri)
     targets = {link.uri: _portable_for(actor, link.uri) for link in find_file_links(reading.contents)}
@@ -88,7 +91,7 @@ def _portable_for(actor: Actor, link: str) -> str | None:
 
 
 def portable(link: str) -> tuple[str | None, str]:
-    """The address that says the same on every machine, or why there is none."""
+    """Return the machine-independent URI, or the reason why there is none."""
     try:
         uri = uris.parse(link)
     except InvalidUri as error:
@@ -105,7 +108,7 @@ def portable(link: str) -> tuple[str | None, str]:
 
 
 def _things_with_links() -> Iterator[Versioned]:
-    """Whatever can be written: nothing archived, nothing mirrored."""
+    """Yield the writable objects that may contain links: nothing archived or mirrored."""
     for model in (Task, Epic):
         maybe = Q(description__contains=SCHEME) | ~Q(references=[]) | ~Q(evidence=[])
         yield from model.objects.live().filter(maybe).select_related("assignee").order_by("pk").iterator()
@@ -133,7 +136,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def _write(thing: Versioned, conversion: Conversion) -> None:
-    """One transaction and one batch for each thing, from what is there at that moment."""
+    """Write each object in a separate transaction and batch, based on its current state."""
     try:
         with write_transaction():
             session = WriteSession(system_actor("import"), uuid.uuid4())

@@ -1,4 +1,4 @@
-"""`export_tree`: everything the actor sees as files, the same bytes for the same backlog. Layout: backlog_tree.py."""
+"""Export everything the actor sees as files. The output is deterministic. tree.py defines the layout."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -20,14 +20,14 @@ from resources_app.interchange.tree import ARCHIVE, OWN_FOLDERS, Report, Tree, c
 from resources_app.models import Comment, Epic, Resource, Task
 from resources_app.reading.markdown import item_frontmatter, write_body, write_time
 
-# What stays in the file when the frontmatter is too long for one.
+# Keys that stay in the file if the frontmatter is too long.
 _SHORT_KEYS = ("id", "status", "type", "created_at", "updated_at", "archived_at")
 
 Progress = Callable[[str], None]
 
 
 def export_tree(actor: Actor, root: Path, *, prune: bool = False, progress: Progress = lambda _path: None) -> Report:
-    """`prune` removes the files of things that no longer exist. Everything else in the folder is left alone."""
+    """Export the tree. `prune` removes the files of deleted objects and leaves everything else alone."""
     return _Export(actor, root, progress).run(prune=prune)
 
 
@@ -40,7 +40,7 @@ def _items(actor: Actor, model: type[Task] | type[Epic]) -> QuerySet[Any]:
 
 
 def _resources(actor: Actor) -> QuerySet[Resource]:
-    """Mirrored files are where they are mirrored from."""
+    """Return the stored files. Mirrored files already exist at their source."""
     return Resource.objects.visible_to(actor.user).filter(root="").order_by("path")
 
 
@@ -65,7 +65,7 @@ class _Export:
         return self.report
 
     def _guard(self, name: str, write: Callable[[], None]) -> None:
-        """One thing that cannot be written does not keep the others from being written."""
+        """Report an object that cannot be written and continue with the others."""
         try:
             write()
         except BacklogError as error:
@@ -98,7 +98,7 @@ class _Export:
         self.report.counts["written" if self.tree.write(path, content) else "unchanged"] += 1
 
     def _place_or_remove(self, path: str, content: bytes) -> None:
-        """A stale one would be read as true by the next import."""
+        """Write the file, or remove it if empty: the next import would take a stale file as current."""
         if content:
             self._place(path, content)
         elif self.tree.remove(path):
@@ -112,7 +112,7 @@ class _Export:
 
 
 class _Comments:
-    """All comments in the order of their items, read once beside the items."""
+    """Stream all comments in item order, alongside the items."""
 
     def __init__(self, actor: Actor, model: type[Task] | type[Epic]) -> None:
         column = f"{model.KIND}_id"
@@ -129,7 +129,7 @@ class _Comments:
 
 
 def _item_file(item: Task | Epic) -> tuple[str, bytes]:
-    """The markdown, and beside it the frontmatter when it is longer than what is read back from a file."""
+    """Return the markdown, and the frontmatter as a separate file if it exceeds the size limit for reading."""
     document = document_of(item)
     facts, body = item_frontmatter(item, document), write_body(document["description"])
     text = frontmatter.render(facts, body)
@@ -144,7 +144,7 @@ def _bytes_of(resource: Resource) -> bytes:
 
 
 def _facts_beside(resource: Resource, raw: bytes) -> dict[str, Any]:
-    """Only what the name and the bytes do not say themselves."""
+    """Return only the metadata that cannot be derived from the name and the bytes."""
     found, derived = examine(resource.path, raw), facts_of(resource.path, resource.content or "")
     facts: dict[str, Any] = {
         name: getattr(resource, name) for name in derived if getattr(resource, name) != derived[name]

@@ -1,7 +1,7 @@
-"""The layout of an imported file: how its frontmatter was written, its line ends and its blank lines.
+"""Preserve the layout of an imported file: frontmatter formatting, line endings and blank lines.
 
-An export gives back as it was written what still says the same: order, quoting, number formats, precision of times. What
-changed since is written in our own form.
+An export reproduces unchanged values as they were written: order, quoting, number formats, precision of times. Changed
+values are written in our format.
 """
 
 from typing import Any
@@ -14,17 +14,17 @@ from resources_app.interchange.tree import item_path
 from resources_app.models import Epic, Task
 from resources_app.reading.markdown import BOOKKEEPING, Facts, frontmatter_of, item_frontmatter, read_body, write_body
 
-# Where the bookkeeping of the import keeps it.
+# Key in the import's bookkeeping.
 LAYOUT = "layout"
-# Without these no other program reads the file.
+# Other programs need these to read the file.
 _IDENTITY = ("id", "title", "status")
-# Two keys for one field.
+# Alternative keys for one field.
 _ALSO = {"epic_id": "parent_id", "parent_id": "epic_id"}
 _NO_ENTRY = ("#", "-", " ", "\t", "]", "}", "\n")
 
 
 def item_text(item: Task | Epic) -> str:
-    """Return the text of the item's file. It always reads as our own form of it does."""
+    """Return the text of the item's file. It always parses to the same values as our own format."""
     document, path = document_of(item), item_path(item.KIND, item.ref, archived=item.archived_at is not None)
     layout: Layout = item.extra.get(BOOKKEEPING, {}).get(LAYOUT, {})
     facts, description = item_frontmatter(item, document), document["description"]
@@ -33,7 +33,7 @@ def item_text(item: Task | Epic) -> str:
 
 
 def needed_layout(file: ItemFile) -> Layout:
-    """Return the layout of the file; nothing if the file is in our own form."""
+    """Return the layout of the file, or nothing if the file is in our own format."""
     times = file.times
     if not {"created_at", "updated_at"} <= times.keys():
         return file.layout
@@ -57,7 +57,7 @@ def _in_layout(path: str, plain: str, facts: Facts, description: str, layout: La
 
 
 def _statements(path: str, text: str) -> dict[str, Any]:
-    """Everything the file says, by name."""
+    """Return everything the file states, by name."""
     try:
         item = read_item_file(path, text)
     except ValidationFailed:
@@ -71,7 +71,7 @@ def _field_statements(item: ItemFile) -> dict[str, Any]:
 
 
 def _with_entries(head: str, changed: set[str], facts: Facts) -> str:
-    """The head with the changed entries written anew where they stood; new ones come last."""
+    """Return the head with the changed entries rewritten in place; new ones come last."""
     opening, *entries, closing = _split(head)
     present = {_key_of(entry) for entry in entries}
     missing = [name for name in _IDENTITY if name not in present]
@@ -91,7 +91,7 @@ def _has_identity(head: str) -> bool:
 
 
 def _split(head: str) -> list[str]:
-    """The opening fence, each top-level entry with the lines that belong to it, the closing fence."""
+    """Split into the opening fence, each top-level entry with its lines, and the closing fence."""
     first, *lines = (f"{line}\n" for line in head.removesuffix("\n").split("\n"))
     last = lines.pop().removesuffix("\n") + head[len(head.removesuffix("\n")) :]
     parts = [first]

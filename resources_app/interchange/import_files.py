@@ -1,4 +1,4 @@
-"""One stored resource from its file, with the facts that lie beside it."""
+"""Import one stored file with the metadata file beside it."""
 
 import datetime
 from typing import Any
@@ -25,9 +25,9 @@ _FACTS = ("title", "description", "tags", "groups")
 
 
 def import_file(actor: Actor, tree: Tree, path: str, report: Report, *, as_document: bool = False) -> None:
-    """The file wins where it differs from what was last imported; what was changed here meanwhile stays.
+    """Import a file. It wins where it differs from the last import; local changes made since then stay.
 
-    A document is a file beside the folders of the backlog; it is stored below resources/.
+    A document is a file outside the folders of the backlog. It is stored below resources/.
     """
     stored = check_path(f"{AREAS[0]}/{path}" if as_document else path.removeprefix(f"{ARCHIVE}/"))
     beside = tree.read_facts_beside(path)
@@ -82,14 +82,17 @@ def _text_changed(resource: Resource, found: Contents, base: Document) -> bool:
 
 
 def _last_imported(resource: Resource) -> Document:
-    """The resource as the last import left it; nothing if it was never imported."""
+    """Return the resource as the last import left it, or nothing if it was never imported."""
     imports = Change.objects.filter(kind=Kind.RESOURCE, object_id=resource.pk, via=Via.IMPORT).order_by("-version")
     version = imports.values_list("version", flat=True).first()
     return revisions.document_at(Kind.RESOURCE, resource.pk, version) if version else {}
 
 
 def _make_groups(names: Any) -> None:
-    """A group nobody is in keeps the restriction; leaving it out would show the file to everybody."""
+    """Create missing groups.
+
+    An empty group keeps the restriction; omitting it would show the file to the whole team.
+    """
     for name in names if isinstance(names, list) else []:
         Group.objects.get_or_create(name=str(name)[:150])
 

@@ -1,4 +1,4 @@
-"""Folders of backlog-mcp (FLDR-0001), which have no counterpart here: as epics, or as labels of their tasks."""
+"""Import folders of backlog-mcp (FLDR-0001), which have no counterpart here, as epics or as labels of their tasks."""
 
 from typing import Literal
 
@@ -11,13 +11,16 @@ from resources_app.reading.markdown import BOOKKEEPING
 from resources_app.vocabulary import Kind
 
 FolderMode = Literal["epics", "labels"]
-# Where the bookkeeping of the import remembers it, so that the next import needs no option.
+# Key in the import's bookkeeping, so that the next import needs no option.
 FOLDERS_AS = "folders_as"
 _MAX_LABEL = 50
 
 
 class FolderImport:
-    """Without a mode each task is treated as at its last import; where there was none, its folder is kept as text."""
+    """Apply a folder mode.
+
+    Without one, each task is treated as at its last import; otherwise its folder is kept as text.
+    """
 
     def __init__(self, tree: Tree, mode: FolderMode | None) -> None:
         self.tree = tree
@@ -31,7 +34,7 @@ class FolderImport:
         self.texts[f"FLDR-{int(match[1]):04d}"] = (path, self.tree.read_text(path))
 
     def apply(self, items: dict[str, ItemFile]) -> list[str]:
-        """Change the items as the mode says, and add the epics. Return the paths of the folders that were not used."""
+        """Change the items according to the mode and add the epics. Return the paths of the unused folders."""
         inside = [item for item in items.values() if item.folder]
         for item, mode in zip(inside, self._modes(inside), strict=True):
             item.folders_as = mode
@@ -57,7 +60,7 @@ class FolderImport:
         return [remembered.get(item.number, "") for item in inside]
 
     def _epics(self, items: dict[str, ItemFile], wanted: set[str]) -> dict[str, ItemFile]:
-        """The epics that stand for folders; those that exist keep their numbers."""
+        """Return the epics that represent folders. Existing ones keep their numbers."""
         known = {
             extra["folder_id"]: number
             for number, extra in Epic.objects.filter(extra__has_key="folder_id").values_list("pk", "extra")

@@ -1,4 +1,4 @@
-"""One task or epic from its file: created as it was, or brought in line where the file changed; and its comments."""
+"""Import one task or epic and its comments: create it, or update the fields that changed in the file."""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -27,7 +27,7 @@ from resources_app.writing.write_path import create_item, write_transaction
 DIGESTS = "digests"
 _ONE_REFERENCE = ("assignee", "epic_id")
 
-# Comments that are here already, by time, author and agent.
+# Existing comments by time, author and agent.
 Present = dict[tuple[Any, str | None, str], list[Comment]]
 
 
@@ -53,7 +53,7 @@ class ItemImport:
             self._add_comments(item)
 
     def settle_archive(self) -> None:
-        """After everything else: tasks can only be put into an epic that is not archived yet."""
+        """Archive last, because tasks can only be put into an epic that is not archived yet."""
         item = self._find()
         if not self.must_archive or item is None or item.archived_at:
             return
@@ -106,7 +106,7 @@ class ItemImport:
         return True
 
     def _wanted(self, item: Task | Epic, before: Document) -> Document:
-        """What each field should be: as the file says if the file changed, else as it is here."""
+        """Return the wanted value of each field: from the file if the file changed, else the current one."""
         wanted: Document = {}
         for name, value in self.file.values.items():
             if self._base(item).get(name) != self.said[name]:
@@ -116,7 +116,7 @@ class ItemImport:
         return wanted
 
     def _found_since(self, name: str, value: Any, before: Document) -> Any:
-        """A person, epic or task that the file names and that did not exist at the last import."""
+        """Return the value with users, epics or tasks named in the file that did not exist at the last import."""
         missed = kept_keys(before).get(name)
         if missed and name in _ONE_REFERENCE and before[name] is None:
             return value
@@ -129,12 +129,12 @@ class ItemImport:
         return base
 
     def _is_outdated(self, item: Task | Epic) -> bool:
-        """Only for what was never imported: of the rest we know what the file said before."""
+        """Return whether the file is older than the item. Only relevant if the item was never imported."""
         written = self.file.times.get("updated_at")
         return not self._base(item) and written is not None and written < item.updated_at
 
     def _has_layout(self, item: Task | Epic, internal: Document) -> bool:
-        """Whether an export would write the file as it is."""
+        """Return whether an export would reproduce the file."""
         stored, found = (extra.get(BOOKKEEPING, {}).get(LAYOUT) for extra in (item.extra, internal["extra"]))
         return stored == found or digest_of(item_text(item)) == self.file.digest
 
@@ -151,10 +151,10 @@ class ItemImport:
             noted[AUTHORS] = noted.get(AUTHORS, {}) | strangers
         return {**self.file.kept, BOOKKEEPING: noted}
 
-    # What the file refers to
+    # References
 
     def _settle_references(self, before: Document | None) -> None:
-        """Names of what does not exist here are kept aside, so that the file comes back whole."""
+        """Set aside names that do not exist here, so that an export restores them."""
         values = self.file.values
         for name in _ONE_REFERENCE:
             value = values.get(name)
@@ -182,7 +182,7 @@ class ItemImport:
     # Comments
 
     def _strangers(self) -> dict[str, list[str]]:
-        """Authors of comments who have no account here, by the time of the comment."""
+        """Return comment authors without an account here, by the time of the comment."""
         names = {line.author for line in self.comments if line.author}
         known = set(User.objects.filter(username__in=names).values_list("username", flat=True)) if names else set()
         strangers: dict[str, list[str]] = defaultdict(list)
@@ -192,7 +192,7 @@ class ItemImport:
         return dict(strangers)
 
     def _add_comments(self, item: Task | Epic) -> None:
-        """In transactions of their own: there may be thousands."""
+        """Add the comments in separate transactions, since there may be thousands."""
         present = self._present_comments(item)
         authors = self._authors()
         with change_log.listeners_called_once():
@@ -242,6 +242,6 @@ def _comment(item: Task | Epic, line: CommentLine, author: User | None) -> Comme
 
 
 def _lasting(document: Document) -> dict[str, Any]:
-    """`extra` without the digests, which alone are no reason for a new version."""
+    """Return `extra` without the digests, which alone do not justify a new version."""
     extra = document.get("extra", {})
     return {**kept_keys(document), AUTHORS: extra.get(BOOKKEEPING, {}).get(AUTHORS, {})}

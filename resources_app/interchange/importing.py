@@ -1,6 +1,6 @@
-"""`import_tree`: a folder of backlog files into the backlog, through the write path. Run again, it changes nothing.
+"""Import a folder of backlog files through the write path. Running it again changes nothing.
 
-The file wins where it changed since it was last imported; what people changed here meanwhile stays. Nothing is deleted.
+The file wins where it changed since its last import; local changes made since then stay. Nothing is deleted.
 """
 
 import re
@@ -37,7 +37,7 @@ Progress = Callable[[str], None]
 
 _ITEM_NAME = re.compile(r"(?:TASK|EPIC)-[0-9]++.*\.md", re.ASCII | re.IGNORECASE)
 _FOLDER_NAME = re.compile(r"FLDR-[0-9]++.*\.md", re.ASCII | re.IGNORECASE)
-# What newer versions of backlog-mcp keep among the tasks: MLST-0001, ARTF-0001, CRON-0001 …
+# Other kinds that newer versions of backlog-mcp keep among the tasks: MLST-0001, ARTF-0001, CRON-0001 …
 _OTHER_NAME = re.compile(r"(?!TASK|EPIC)[A-Z]{2,8}-[0-9]++.*\.md", re.ASCII)
 _STORED = tuple(f"{start}{area}/" for area in AREAS for start in ("", f"{ARCHIVE}/"))
 _ITEM_FOLDERS = (*FOLDERS.values(), ARCHIVE)
@@ -65,7 +65,10 @@ def count_files(root: Path) -> int:
 
 @dataclass
 class _Found:
-    """The files of a tree. `beside` are comments and metadata, `documents` everything that has no place here."""
+    """List the files of a tree.
+
+    `beside` has comments and metadata, `documents` the files without a counterpart here.
+    """
 
     items: list[str] = field(default_factory=list)
     stored: list[str] = field(default_factory=list)
@@ -75,7 +78,10 @@ class _Found:
 
 
 def _find_files(tree: Tree, report: Report) -> _Found:
-    """Tasks and epics wherever backlog-mcp keeps them (tasks/ alone, epics/, archive/, the folder itself), and the rest."""
+    """Find tasks and epics in every place backlog-mcp uses, and all other files.
+
+    The places are tasks/ alone, epics/, archive/ and the root folder.
+    """
     found = _Found()
     for path in tree.all_files(report):
         _list_of(found, path).append(path)
@@ -148,7 +154,7 @@ class _Import:
                 self.report.leave_out(path, NO_OWNER)
 
     def _guard(self, path: str, step: Callable[[], None]) -> bool:
-        """A file that cannot be imported is reported, and the rest goes in."""
+        """Report a file that cannot be imported and continue with the rest."""
         try:
             step()
         except BacklogError as error:
@@ -166,7 +172,7 @@ class _Import:
         self.items[item.ref] = item
 
     def _in_order(self) -> Iterable[ItemFile]:
-        """Epics before tasks, and each task after those it depends on."""
+        """Yield epics before tasks, and each task after its dependencies."""
         yield from (item for item in self.items.values() if item.kind == Kind.EPIC)
         tasks = {ref: item for ref, item in self.items.items() if item.kind == Kind.TASK}
         yield from (tasks[ref] for ref in _dependency_order(tasks))
@@ -198,7 +204,7 @@ class _Import:
 
 
 def _dependency_order(tasks: dict[str, ItemFile]) -> list[str]:
-    """Each task after those it depends on, depth first. A dependency that closes a circle is kept aside."""
+    """Order tasks after their dependencies, depth first. A dependency that closes a cycle is set aside."""
     order: dict[str, None] = {}
     for start in tasks:
         path: dict[str, Iterator[str]] = {}

@@ -1,4 +1,4 @@
-"""Reads the markdown file of a task or epic, hand-edited ones too. What no field can take is kept, never lost. Pure."""
+"""Parse the markdown file of a task or epic, even if hand-edited. Values that fit no field are kept. Pure."""
 
 import datetime
 import hashlib
@@ -23,13 +23,16 @@ _ANCHOR = re.compile(r"[:,\[-]\s*&(\w+)", re.ASCII)
 _KINDS = {"TASK": Kind.TASK, "EPIC": Kind.EPIC}
 _PLAIN = (str, int, float)
 
-# How a file was written: its head word for word, blank lines around the text, line ends. See file_layout.py.
+# Formatting of a file: verbatim head, blank lines around the text, line endings. See file_layout.py.
 Layout = dict[str, Any]
 
 
 @dataclass
 class ItemFile:
-    """`values` has every field, `kept` the keys and values that no field takes, under the names the file gives them."""
+    """Hold a parsed file.
+
+    `values` has every field; `kept` has the keys and values that fit no field, as named in the file.
+    """
 
     path: str
     kind: str
@@ -41,7 +44,7 @@ class ItemFile:
     warnings: list[str] = field(default_factory=list)
     layout: Layout = field(default_factory=dict)
     digest: str = ""
-    # The folder of backlog-mcp it lies in, and what that became: "epics" or "labels".
+    # The backlog-mcp folder of the item, and the mode it was imported with: "epics" or "labels".
     folder: str = ""
     folders_as: str = ""
 
@@ -50,13 +53,13 @@ class ItemFile:
         return make_ref(self.kind, self.number)
 
     def keep(self, name: str, value: Any, reason: str) -> None:
-        """Beside what is kept under the name already, if it is a list."""
+        """Keep a value under its name. Lists are appended to what is already kept."""
         before = self.kept.get(name, []) if isinstance(value, list) else []
         self.kept[name] = [*before, *value] if isinstance(value, list) else value
         self.warnings.append(f"{reason} Kept as it is, but without effect.")
 
     def digests(self) -> dict[str, str]:
-        """What the file says about each field, in short: at the next import they tell whether the file changed."""
+        """Return a digest per field. The next import compares them to detect changes in the file."""
         fields = {name: _digest([value, self.kept.get(name)]) for name, value in self.values.items()}
         return fields | {"archived": _digest(self.archived)}
 
@@ -68,9 +71,10 @@ def make_ref(kind: str, number: int) -> str:
 def read_item_file(
     path: str, text: str, beside: dict[str, Any] | None = None, *, as_epic: int | None = None
 ) -> ItemFile:
-    """`beside` is frontmatter that was too long for the file. Refuses only what nothing can be made of.
+    """Parse a file. Raises ValidationFailed only if nothing can be made of it.
 
-    `as_epic` is the number of the epic that a folder of backlog-mcp becomes.
+    `beside` is frontmatter that was too long for the file. `as_epic` is the number of the epic that a folder of
+    backlog-mcp becomes.
     """
     written = text
     text = unix_lines(written)
@@ -100,13 +104,13 @@ def read_item_file(
 
 
 def _repeats_itself(parsed: frontmatter.Parsed) -> bool:
-    """An anchor (&name) that is used (*name). Where the frontmatter is valid these are parts of quoted text."""
+    """Return whether an anchor (&name) is referenced (*name). In valid frontmatter these are parts of quoted text."""
     anchors = _ANCHOR.findall(parsed.head) if parsed.problems else []
     return any(f"*{name}" in parsed.head for name in anchors)
 
 
 def layout_of(written: str, head: str, body: str) -> Layout:
-    """Return nothing for a file without frontmatter: what we export has some."""
+    """Return the layout, or nothing for a file without frontmatter, because our exports always have some."""
     rest = body.removeprefix("\n")
     layout = {
         "head": head,
@@ -119,7 +123,7 @@ def layout_of(written: str, head: str, body: str) -> Layout:
 
 
 def unix_lines(text: str) -> str:
-    """A file whose frontmatter is written with CRLF was saved on Windows; a CR inside a text of ours stays."""
+    """Normalize line endings of files saved on Windows (CRLF frontmatter). A CR inside our own texts stays."""
     text = text.removeprefix("\ufeff")
     return text.replace("\r\n", "\n") if text.partition("\n")[0].endswith("\r") else text
 
@@ -205,7 +209,7 @@ def _read_time(raw: Any) -> datetime.datetime | None:
 
 
 def _take_parent(item: ItemFile, facts: dict[str, Any]) -> None:
-    """parent_id is the newer name of epic_id. An epic has neither, and only an epic can be a parent here."""
+    """Read parent_id, the newer name of epic_id. An epic has neither, and only an epic can be a parent here."""
     if item.kind == Kind.EPIC or facts.get("parent_id") is None:
         return
     parent = facts.pop("parent_id")
@@ -251,7 +255,7 @@ def _take_list(item: ItemFile, facts: dict[str, Any], declared: Field) -> None:
         )
     except ValidationFailed:
         if declared.name == "groups":
-            raise  # leaving out a restriction would show the task to everybody
+            raise  # omitting a restriction would show the task to the whole team
         item.values[declared.name] = _usable_entries(item, declared, raw)
 
 
@@ -293,7 +297,7 @@ def _as_choice(raw: Any) -> Any:
 
 
 def _as_day(raw: Any) -> Any:
-    """A time of day says no more about when it is due."""
+    """Drop the time of day, which is irrelevant for a due date."""
     try:
         return datetime.datetime.fromisoformat(raw.strip()).date().isoformat() if isinstance(raw, str) else raw
     except ValueError:

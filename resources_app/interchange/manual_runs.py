@@ -1,4 +1,4 @@
-"""Background work asked for by a person."""
+"""Start background work on request."""
 
 from typing import cast
 
@@ -15,7 +15,7 @@ STARTABLE = ("scan_resources", "reindex", "ib_incremental")
 
 
 def start(actor: Actor, kind: str, again: str = "") -> None:
-    """A kind of work that needs no arguments, or a failed run once more. For admins."""
+    """Start a kind of work that needs no arguments, or retry a failed run. Admins only."""
     if not actor.is_admin:
         raise PermissionDenied("Only admins start background work.", suggestion="Ask an administrator.")
     number = again.removeprefix(SYNC)

@@ -1,4 +1,4 @@
-"""The scan: mirrors the files of the configured roots as resources. A hash tells what changed; no link is followed."""
+"""Mirror the files of the configured roots as resources. A hash detects changes; no link is followed."""
 
 import os
 from collections.abc import Callable, Collection, Iterator
@@ -23,9 +23,9 @@ from resources_app.writing.edits import Edit
 from resources_app.writing.session import WriteSession
 from resources_app.writing.write_path import write_transaction
 
-# Beside these everything whose name starts with a dot is left out: .git, .venv, .env …
+# Names that start with a dot are skipped too: .git, .venv, .env …
 IGNORED = frozenset({"node_modules", "__pycache__", "venv", "Thumbs.db"})
-# What is read ahead of the transactions that write it, so that memory stays small.
+# Limits for reading ahead of the write transactions, to keep memory small.
 AHEAD_FILES = 200
 AHEAD_BYTES = 16_000_000
 PROGRESS_EVERY = 50
@@ -47,14 +47,14 @@ class ScanReport:
 
 @dataclass
 class _Listing:
-    """What a root holds. Below the folders of `unread` nobody knows, so nothing is taken for removed there."""
+    """List the files of a root. The content of `unread` folders is unknown, so nothing below them counts as removed."""
 
     files: list[tuple[str, ...]] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
 
 def scan(progress: Progress | None = None, forget: Collection[str] = ()) -> ScanReport:
-    """`forget` names roots that are no longer configured and whose files are to be archived."""
+    """Scan all roots. `forget` names roots that are no longer configured and whose files are to be archived."""
     report = ScanReport()
     _report_forgotten(report, forget)
     listings = [(mount, _list_files(mount, report)) for mount in mounts()]
@@ -88,7 +88,7 @@ class _Steps:
 
 
 class _Changed(NamedTuple):
-    """A file that differs from its row, read and parsed."""
+    """Hold a file that differs from its row, read and parsed."""
 
     path: str
     found: FileReading
@@ -96,7 +96,7 @@ class _Changed(NamedTuple):
 
 
 class _Mirror:
-    """One root: the rows follow the files."""
+    """Update the rows of one root to match its files."""
 
     def __init__(self, mount: Mount, report: ScanReport, steps: _Steps) -> None:
         self.mount, self.report, self.steps = mount, report, steps
@@ -106,7 +106,7 @@ class _Mirror:
         self.chains: dict[str, list[Folder]] = {}
 
     def bring_up_to_date(self, listing: _Listing) -> None:
-        """What is gone goes first: a file may have become a folder of the same name."""
+        """Archive removed files first: a file may have become a folder of the same name."""
         listed = {self.mount.path_of(parts) for parts in listing.files}
         kept = tuple(f"{path}/" for path in listing.unread)
         _archive([path for path in self.known if path not in listed and not path.startswith(kept)], self.report)
@@ -137,7 +137,7 @@ class _Mirror:
     def _write(self, part: Iterator[_Changed]) -> None:
         with write_transaction():
             session = WriteSession(system_actor("sync"))
-            # Two scans at once take turns.
+            # Serializes concurrent scans.
             self.chains = {self.mount.prefix: folders.claim(self.mount.prefix)}
             for changed in part:
                 self._mirror(session, *changed)
@@ -153,7 +153,7 @@ class _Mirror:
             stored_files.renew(session, row, found, facts, action="create", root=self.mount.name)
             self.report.added += 1
         elif (row.root, row.sha256) == (self.mount.name, found.sha256):
-            self.report.unchanged += 1  # by another scan, a moment ago
+            self.report.unchanged += 1  # written by another scan a moment ago
         else:
             stored_files.renew(session, row, found, facts, action="update", root=self.mount.name)
             self.report.changed += 1
@@ -166,7 +166,7 @@ class _Mirror:
 
 
 def _others_at(mount: Mount) -> QuerySet[Resource]:
-    """What could be in the way of a mirrored file: something else where the root is shown, in it or around it."""
+    """Return the resources that could clash with a mirrored file: others at, inside or around the root's path."""
     around = [*folders.ancestor_paths(mount.prefix), mount.prefix]
     others = Resource.objects.live().exclude(root=mount.name)
     return others.filter(Q(path__startswith=f"{mount.prefix}/") | Q(path__in=around))
@@ -212,7 +212,10 @@ def _archive_one(session: WriteSession, path: str, report: ScanReport) -> None:
 
 
 def _report_forgotten(report: ScanReport, forget: Collection[str]) -> None:
-    """Rows of a root that is not configured any more stay, in case somebody only forgot the setting."""
+    """Archive or report the rows of roots that are no longer configured.
+
+    By default they stay, in case the setting was removed by mistake.
+    """
     names = [mount.name for mount in mounts()]
     left = Resource.objects.live().exclude(root="").exclude(root__in=names)
     for name in sorted(set(left.values_list("root", flat=True))):
@@ -223,7 +226,7 @@ def _report_forgotten(report: ScanReport, forget: Collection[str]) -> None:
             report.skipped.append((name, reason))
 
 
-# The walk
+# Directory walk
 
 
 def _list_files(mount: Mount, report: ScanReport) -> _Listing:
@@ -235,7 +238,7 @@ def _list_files(mount: Mount, report: ScanReport) -> _Listing:
 
 @dataclass
 class _Walk:
-    """Goes down by descriptors, so that no folder on the way can be swapped for a link."""
+    """Descend by descriptors, so that no folder on the way can be swapped for a link."""
 
     mount: Mount
     listing: _Listing

@@ -1,4 +1,4 @@
-"""A folder of backlog files: where what lies in it, and reading and writing there, never through a symbolic link."""
+"""Read and write a folder of backlog files, never through a symbolic link, and define its layout."""
 
 import json
 import os
@@ -17,7 +17,7 @@ ARCHIVE, COMMENTS, METADATA = "archive", "comments", "metadata"
 AREAS = ("resources", "artifacts")
 FOLDERS = {Kind.TASK: "tasks", Kind.EPIC: "epics"}
 OWN_FOLDERS = (*FOLDERS.values(), ARCHIVE, COMMENTS, METADATA, *AREAS)
-# More than the longest description takes in UTF-8; larger files are refused unread.
+# More than the longest description takes in UTF-8. Larger files are rejected unread.
 MAX_ITEM_BYTES = 10_000_000
 MAX_FACTS_BYTES = 100_000_000
 
@@ -26,7 +26,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 @dataclass
 class Report:
-    """What an import or export did, and what people should look at."""
+    """Report what an import or export did and what needs attention."""
 
     counts: Counter[str] = field(default_factory=Counter)
     warnings: list[tuple[str, str]] = field(default_factory=list)
@@ -37,11 +37,11 @@ class Report:
         self.warnings += [(path, message) for message in messages]
 
     def fail(self, path: str, message: str) -> None:
-        """It was refused: something is wrong with it."""
+        """Report a path that was rejected because something is wrong with it."""
         self.failures.append((path, message))
 
     def leave_out(self, path: str, reason: str) -> None:
-        """It is not what was asked for."""
+        """Report a path that is out of scope."""
         self.left_out.append((path, reason))
 
 
@@ -54,18 +54,18 @@ def comments_path(ref: str) -> str:
 
 
 def metadata_path(path: str) -> str:
-    """Where the facts of a file lie that the file itself cannot say."""
+    """Return the path of the metadata that a file cannot hold itself."""
     return f"{METADATA}/{path}.json"
 
 
 class Tree:
-    """Paths are relative to the root and use slashes."""
+    """Access a folder of backlog files. Paths are relative to the root and use slashes."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def files(self, folder: str, report: Report) -> Iterator[str]:
-        """Everything below the folder, in order. Links are named in the report and not followed."""
+        """Yield everything below the folder, in order. Links are reported and not followed."""
         top = self.root / folder
         if top.is_symlink():
             report.fail(folder, "It is a symbolic link and was not followed.")
@@ -81,7 +81,10 @@ class Tree:
                     yield path
 
     def all_files(self, report: Report) -> Iterator[str]:
-        """Every file, in order. Links are named and not followed; of hidden files and folders only the names are read."""
+        """Yield every file, in order.
+
+        Links are reported and not followed; hidden files and folders are reported by name only.
+        """
         for place, folders, names in os.walk(self.root):
             visible = [name for name in sorted(folders) if not self._passes_over(place, name, report)]
             folders[:] = visible
@@ -115,7 +118,7 @@ class Tree:
             return file.read(max_bytes)
 
     def _open(self, path: str) -> int:
-        """By descriptors, so that no folder on the way can be a link."""
+        """Open by descriptors, so that no folder on the way can be a link."""
         *folders, name = path.split("/")
         above = os.open(self.root, _FOLDER)
         try:
@@ -143,7 +146,7 @@ class Tree:
             raise ValidationFailed(f"It is not UTF-8 text (byte {error.start}).") from error
 
     def read_facts_beside(self, path: str) -> dict[str, Any]:
-        """What metadata/ says about a file."""
+        """Return the metadata stored for a file below metadata/."""
         place = metadata_path(path)
         if not self.has(place):
             return {}
@@ -159,7 +162,7 @@ class Tree:
         return os.path.lexists(self.root / path)
 
     def write(self, path: str, content: bytes) -> bool:
-        """Whole or not at all; a file that has this content already is left alone."""
+        """Write a file atomically. A file that already has this content is left alone."""
         place = self.root / path
         self._refuse_linked_folders(place)
         if self._holds(place, content):
@@ -172,7 +175,7 @@ class Tree:
         return True
 
     def remove(self, path: str) -> bool:
-        """The file, and the folders that are empty without it."""
+        """Remove the file, and the folders that become empty."""
         place = self.root / path
         self._refuse_linked_folders(place)
         if not place.is_symlink() and not place.is_file():

@@ -1,1 +1,1 @@
-"""Background work: the queue with its leases, and cleanup."""
+"""Run background work: the queue with its leases, and cleanup."""

@@ -1,4 +1,4 @@
-"""The hourly "prune" job: forgets what is kept for a limited time only, a bounded number of rows at a time."""
+"""Delete expired rows in the hourly "prune" job, a bounded number at a time."""
 
 from collections.abc import Callable
 from datetime import timedelta

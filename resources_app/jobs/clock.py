@@ -1,4 +1,4 @@
-"""The clock that leases are measured with: the database's own, so that workers on several machines agree."""
+"""Provide the clock for leases: the database's clock, so that workers on several machines agree."""
 
 from datetime import datetime, timedelta
 
@@ -17,6 +17,9 @@ def now() -> datetime:
 
 
 def abandoned(length: timedelta) -> Q:
-    """A lease that has ended, or ends later than anybody can have asked for: the clock was set back since."""
+    """Match leases that have expired, or end later than any worker could have requested.
+
+    The latter happens when the clock was set back.
+    """
     at = now()
     return Q(lease_until__lt=at) | Q(lease_until__gt=at + 2 * length)

@@ -1,7 +1,7 @@
-"""Background work that survives: a Job row is the intent, leased by one worker at a time and reclaimed when it dies.
+"""Run durable background jobs. A Job row is leased by one worker at a time and reclaimed when that worker dies.
 
-Celery only wakes a worker; a lost wake-up costs the time to the next sweep. A function may run again after a crash,
-so running it twice must leave the same database.
+Celery only wakes a worker; a lost wake-up delays the job until the next sweep. A function may run again after a crash,
+so it must be idempotent.
 """
 
 import re
@@ -36,12 +36,15 @@ logger = structlog.get_logger("backlog.jobs")
 
 
 class LostLease(Exception):
-    """Another worker has the job now, or it is over: whoever gets this must stop writing."""
+    """Signal that another worker has claimed the job or that it is over. The worker must stop writing."""
 
 
 @dataclass
 class RunningJob:
-    """A claimed job. `attempt` is the fencing token: what is written goes in only while nobody claimed after us."""
+    """Represent a claimed job.
+
+    `attempt` is the fencing token: writes succeed only until another worker claims the job.
+    """
 
     id: int
     kind: str
@@ -51,7 +54,7 @@ class RunningJob:
     finished: bool = field(default=False, init=False)
 
     def heartbeat(self) -> None:
-        """Extends the lease. Inside a transaction it also fences it: the row stays locked until the effects commit."""
+        """Extend the lease. Inside a transaction this also fences it: the row stays locked until the effects commit."""
         self._write(lease_until=clock.now() + LEASE)
 
     def progress(self, done: int, total: int, note: str = "") -> None:
@@ -59,14 +62,14 @@ class RunningJob:
 
     @contextmanager
     def finish(self) -> Iterator[None]:
-        """What is written inside commits together with "done", or neither does."""
+        """Commit the writes of the block together with the state "done", or neither."""
         with transaction.atomic():
             self._write(state=Job.State.DONE, finished_at=clock.now(), lease_until=None, last_error="")
             yield
         self.finished = True
 
     def fail(self, error: str) -> None:
-        """Tried again later, or given up after the last attempt."""
+        """Schedule a retry with exponential backoff, or give up after the last attempt."""
         if self.attempt >= MAX_ATTEMPTS:
             return self._give_up(error)
         run_at = clock.now() + FIRST_DELAY * 2 ** (self.attempt - 1)
@@ -90,7 +93,7 @@ _functions: dict[str, JobFunction] = {}
 
 
 def job(kind: str) -> Callable[[JobFunction], JobFunction]:
-    """Registers the function that does this kind of work. It calls heartbeat() or progress() well within the lease."""
+    """Register the function for a kind of job. It must call heartbeat() or progress() well within the lease."""
 
     def register(function: JobFunction) -> JobFunction:
         _functions[kind] = function
@@ -110,7 +113,7 @@ def enqueue(
     requested_by: User | None = None,
     run_at: datetime | None = None,
 ) -> Job:
-    """In the caller's transaction. A job that already waits with the same key is the answer: its work is done once."""
+    """Enqueue a job in the caller's transaction. If a job with the same key is pending, return that job instead."""
     now = clock.now()
     wanted = Job(
         kind=kind,
@@ -129,19 +132,22 @@ def enqueue(
 
 def _insert_or_join(wanted: Job) -> Job:
     while True:
-        # Locked until our transaction ends: no worker may start it before what caused it can be seen.
+        # Locked until our transaction ends: no worker may start the job before its cause is visible.
         if waiting := Job.objects.select_for_update().filter(key=wanted.key, state=Job.State.PENDING).first():
             return waiting
         try:
             with transaction.atomic():
                 wanted.save(force_insert=True)
         except IntegrityError:
-            continue  # somebody else's commit came first; it may be claimed already, so look again
+            continue  # another transaction committed first; its job may be claimed already, so look again
         return wanted
 
 
 def retry(job_id: int) -> Job:
-    """A failed job again, as a new row: the old one keeps its error, and its attempts stay a valid fence."""
+    """Enqueue a failed job again as a new row.
+
+    The old row keeps its error, and its attempts remain a valid fencing token.
+    """
     failed = Job.objects.filter(pk=job_id).first()
     if failed is None:
         raise NotFound(f"There is no job {job_id}.")
@@ -160,7 +166,7 @@ def claim_next() -> RunningJob | None:
 
 def _claim(jobs: QuerySet[Job]) -> RunningJob | None:
     with transaction.atomic():
-        # On SQLite the transaction itself is the lock.
+        # On SQLite the transaction is the lock.
         row = jobs.filter(_claimable(clock.now())).select_for_update(skip_locked=True).first()
         if row is None:
             return None
@@ -170,9 +176,9 @@ def _claim(jobs: QuerySet[Job]) -> RunningJob | None:
 
 
 def _claimable(now: datetime) -> Q:
-    """Due, and not while the same work is running; or left behind by a worker that died."""
+    """Match jobs that are due while the same work is not running, and jobs abandoned by a dead worker."""
     same_work = Job.objects.filter(key=OuterRef("key"), state=Job.State.RUNNING)
-    # What was wanted at once is due whatever the clock says now.
+    # A job requested for immediate execution is due even if the clock was set back.
     due = Q(run_at__lte=now) | Q(run_at=F("created_at"))
     left_behind = clock.abandoned(LEASE) & Q(state=Job.State.RUNNING, attempts__lt=MAX_ATTEMPTS)
     return due & Q(~Exists(same_work), state=Job.State.PENDING) | left_behind
@@ -186,7 +192,7 @@ def run(running: RunningJob) -> None:
                 pass
     except LostLease as lost:
         logger.warning("job_lease_lost", job=str(lost))
-    except Exception as error:  # the edge of a worker: whatever a job raises is kept on its row
+    except Exception as error:  # worker boundary: any exception of a job is recorded on its row
         logger.exception("job_failed", job_id=running.id, kind=running.kind, attempt=running.attempt)
         _record_failure(running, error)
 
@@ -200,7 +206,7 @@ def _record_failure(running: RunningJob, error: Exception) -> None:
 
 
 def sweep() -> int:
-    """Runs what no wake-up reached and what dead workers left; starts nothing new after half a minute."""
+    """Run the jobs that no wake-up reached or dead workers left. Starts no new job after SWEEP_SECONDS."""
     _give_up_on_deadly_jobs()
     deadline = time.monotonic() + SWEEP_SECONDS
     ran = 0
@@ -217,7 +223,7 @@ def _give_up_on_deadly_jobs() -> None:
 
 
 def lag() -> float:
-    """For how many seconds the oldest due job has been waiting for a worker."""
+    """Return how many seconds the oldest due job has been waiting for a worker."""
     now = clock.now()
     overdue = Job.objects.filter(_claimable(now)).order_by("run_at").first()
     return max(0.0, (now - overdue.run_at).total_seconds()) if overdue else 0.0
@@ -227,13 +233,16 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def describe(error: Exception) -> str:
-    """One line for people: no secrets, and nothing that a database refuses."""
+    """Describe an error in one line, without secrets or characters that a database rejects."""
     text = _UNSTORABLE.sub("�", f"{type(error).__name__}: {error}")
     return scrub_text(text)[:MAX_ERROR]
 
 
 class _Silence:
-    """After the broker failed to answer, nobody else waits for it for a while; the sweep finds the jobs."""
+    """Skip wake-ups for a while after a broker failure, so that no other request waits for it.
+
+    The sweep finds the jobs.
+    """
 
     until = 0.0
 

@@ -1,4 +1,4 @@
-"""Long jobs write in time slices: short transactions with a gap in which other writers get the lock.
+"""Split the writes of long jobs into time slices: short transactions with gaps in which other writers get the lock.
 
 SQLite has one write lock for the whole database. A job that holds it for seconds makes every request fail with 503.
 """
@@ -9,7 +9,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-# How long one write transaction of a job may last, and how long it then leaves the lock to others.
+# Maximum duration of one write transaction of a job, and the gap that leaves the lock to other writers.
 BUDGET_SECONDS = 0.05
 GAP_SECONDS = 0.01
 
@@ -18,10 +18,10 @@ pause = time.sleep
 
 
 def time_slices(items: Collection[T]) -> Iterator[Iterator[T]]:
-    """Yield the items in parts. Write each part in a transaction of its own.
+    """Yield the items in parts. Write each part in a separate transaction.
 
-    A part ends when its budget is used up, and holds one item at least. The items must be ready to be written: what has
-    to be read or parsed first would be read inside the transaction.
+    A part ends when its time budget is used up and holds at least one item. The items must be ready to write, because
+    reading or parsing them would happen inside the transaction.
     """
     remaining = iter(items)
     for first in remaining:

@@ -1,4 +1,4 @@
-"""What the commands that work as an admin on files share: whose name they write in, a progress bar, a report."""
+"""Share code of the admin commands on files: the acting user, a progress bar and a report."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ def add_user_argument(parser: CommandParser) -> None:
 
 
 def admin_actor(name: str | None) -> Actor:
-    """In an empty database there is nobody yet: then the history names no author."""
+    """Return the actor. In an empty database there is no user yet, so the history names no author."""
     people = User.objects.filter(is_active=True).order_by("pk")
     if name is None:
         first = people.filter(is_superuser=True).first()
@@ -34,7 +34,10 @@ def admin_actor(name: str | None) -> Actor:
 
 @contextmanager
 def progress_bar(title: str, total: int | None) -> Iterator[Callable[..., None]]:
-    """On a terminal a bar, elsewhere nothing. Call what it gives once per thing done, or with how many were."""
+    """Show a progress bar on a terminal, nothing elsewhere.
+
+    Call the yielded function once per object, or with a number of objects.
+    """
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -43,7 +46,7 @@ def progress_bar(title: str, total: int | None) -> Iterator[Callable[..., None]]
 
 
 def print_report(command: BaseCommand, report: Report) -> None:
-    """Name what needs attention and count the rest. Raises CommandError when something was refused."""
+    """Print what needs attention and count the rest. Raises CommandError if something was rejected."""
     for problems, style in ((report.warnings, command.style.WARNING), (report.failures, command.style.ERROR)):
         for path, message in problems:
             command.stderr.write(_printable(f"{path}: {message}"), style)
@@ -71,5 +74,5 @@ def _by_folder(left_out: list[tuple[str, str]]) -> str:
 
 
 def _printable(line: str) -> str:
-    """Names of files can be bytes that are no text in any encoding."""
+    """Escape file names whose bytes are not valid text."""
     return line.encode(errors="backslashreplace").decode()

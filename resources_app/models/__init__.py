@@ -1,4 +1,7 @@
-"""Everything the backlog stores. Rows are written by writing.py alone; who sees them is decided in querysets.py."""
+"""Define every table of the backlog.
+
+Only the write path writes rows. querysets.py decides which users can see them.
+"""
 
 from resources_app.models.access import ApiToken, ServiceAccount
 from resources_app.models.backlog import (

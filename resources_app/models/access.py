@@ -1,4 +1,4 @@
-"""API tokens, of which only a hash is stored, and the accounts of agents that work without a person."""
+"""Store API tokens, as hashes only, and the service accounts of unattended agents."""
 
 from django.conf import settings
 from django.db import models
@@ -33,7 +33,10 @@ class ApiToken(models.Model):
 
 
 class ServiceAccount(models.Model):
-    """Marks a user as an unattended agent: it has tokens and a role, but no password, and somebody answers for it."""
+    """Mark a user as an unattended agent.
+
+    A service account has tokens and a role but no password, and its owner is responsible for it.
+    """
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, models.CASCADE, primary_key=True, related_name="service_account"

@@ -1,4 +1,4 @@
-"""Tasks, epics and their comments."""
+"""Store tasks, epics and their comments."""
 
 import datetime
 from typing import ClassVar
@@ -14,12 +14,15 @@ from resources_app.models.sparse_json import SparseJSONField
 from resources_app.vocabulary import Priority, Status
 
 LIVE = Q(archived_at__isnull=True)
-# Where things without a due date sort: after all that have one.
+# Sort key for items without a due date: they sort after all items that have one.
 NO_DUE_DATE = datetime.date(9999, 12, 31)
 
 
 class Item(Versioned, Restrictable):
-    """What tasks and epics share. The lists are columns; label and dependency rows exist beside them for filtering."""
+    """Hold the fields that tasks and epics share.
+
+    Lists are stored as columns. Label and dependency rows exist beside them for filtering.
+    """
 
     PREFIX: ClassVar[str]
 
@@ -37,7 +40,7 @@ class Item(Versioned, Restrictable):
     evidence = SparseJSONField(default=list, blank=True)
     blocked_reason = SparseJSONField(default=list, blank=True)
     references = SparseJSONField(default=list, blank=True)
-    # Frontmatter keys of imported files that the backlog has no field for; given back on export.
+    # Frontmatter keys of imported files that have no field in the backlog. They are written back on export.
     extra = SparseJSONField(default=dict, blank=True, editable=False)
 
     class Meta:
@@ -94,7 +97,7 @@ class Task(Item):
         indexes = [
             *Item.Meta.indexes,
             models.Index("epic", "updated_at", "number", name="%(class)s_epic", condition=LIVE),
-            # In the order of work, as a context and the page of an epic show them.
+            # Work order, used by contexts and by the epic page.
             models.Index("epic", "status", F("priority").desc(), "number", name="%(class)s_in_epic", condition=LIVE),
         ]
 
@@ -122,7 +125,10 @@ class EpicLabel(models.Model):
 
 
 class TaskDependency(models.Model):
-    """`task` cannot start before `needs` is finished. Rows mirror Task.depends_on, for queries and integrity."""
+    """Record that `task` cannot start before `needs` is finished.
+
+    Rows mirror Task.depends_on, for queries and integrity.
+    """
 
     task = models.ForeignKey(Task, models.CASCADE, related_name="dependency_rows")
     needs = models.ForeignKey(Task, models.PROTECT, related_name="dependent_rows")
@@ -168,12 +174,15 @@ class Comment(Versioned):
     @property
     def item(self) -> Task | Epic:
         item = self.task or self.epic
-        assert item is not None  # noqa: S101  the database refuses a comment on nothing
+        assert item is not None  # noqa: S101  a database constraint guarantees that one is set
         return item
 
 
 class Sequence(models.Model):
-    """The last number given out for a prefix. Its row lock makes numbers unique, gapless and never reused."""
+    """Store the last number issued for a prefix.
+
+    The row lock makes numbers unique and gapless, and prevents reuse.
+    """
 
     prefix = models.CharField(max_length=10, primary_key=True)
     last = models.PositiveBigIntegerField(default=0)
@@ -183,7 +192,7 @@ class Sequence(models.Model):
 
 
 class Tally(models.Model):
-    """A step up or down in the number of live, unrestricted things of a kind; see tallies.py."""
+    """Store one increment or decrement of the count of live, unrestricted items of a kind; see counters.py."""
 
     kind = models.CharField(max_length=10)
     status = models.PositiveSmallIntegerField()

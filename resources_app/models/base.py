@@ -1,4 +1,4 @@
-"""What tasks, epics, comments and resources have in common: a version per field, and readers."""
+"""Define the base classes of tasks, epics, comments and resources: per-field versions and read restrictions."""
 
 from typing import ClassVar
 
@@ -12,9 +12,9 @@ class Versioned(models.Model):
     KIND: ClassVar[str]
 
     version = models.PositiveIntegerField(default=1, editable=False)
-    # {field: version of the row when the field last changed}; a field's ETag is made from it.
+    # {field: row version at which the field last changed}; the field's ETag is derived from it.
     field_versions = SparseJSONField(default=dict, editable=False)
-    # Where the history's last snapshot is and what the deltas since weigh: tells when the next is due.
+    # Version of the last snapshot and the total weight of the deltas since. They decide when the next snapshot is due.
     snapshot_version = models.PositiveIntegerField(default=1, editable=False)
     delta_weight = models.PositiveIntegerField(default=0, editable=False)
     created_at = models.DateTimeField(editable=False)
@@ -26,15 +26,16 @@ class Versioned(models.Model):
 
     @property
     def ref(self) -> str:
-        """The public name: TASK-0001, EPIC-0001, comment number, resource path."""
+        """Return the public name: TASK-0001, EPIC-0001, a comment number or a resource path."""
         return str(self.pk)
 
 
 class Restrictable(models.Model):
-    """Limited to the named groups; no group means the whole team."""
+    """Restrict an object to the named groups. No group means that the whole team can read it."""
 
     groups = SparseJSONField(default=list, blank=True)
-    # `groups` as rows, for the visibility query. A deleted group leaves `restricted` set: then only admins see it.
+    # `groups` as rows, for the visibility query. Deleting a group leaves `restricted` set, so only admins see the
+    # object.
     readers = models.ManyToManyField(Group, blank=True, editable=False)
     restricted = models.BooleanField(default=False, editable=False)
 

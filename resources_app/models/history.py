@@ -1,4 +1,4 @@
-"""What happened: one Change per write, one Revision per write that altered a versioned thing, answers by key."""
+"""Store history: one Change per write, one Revision per write to a versioned object, and idempotency keys."""
 
 from django.conf import settings
 from django.db import models
@@ -8,9 +8,12 @@ from resources_app.vocabulary import Kind, Via
 
 
 class Change(models.Model):
-    """Audit trail and feed. `position` is the order of the feed, given after commit: see sequencing.py."""
+    """Record one write for the audit trail and the change feed.
 
-    # The order of the feed in the release before this one. Still written for processes that run during an upgrade.
+    `position` is the order in the feed. It is assigned after commit; see sequencing.py.
+    """
+
+    # Feed order of the previous release. Still written for processes of that release that run during an upgrade.
     txid = models.BigIntegerField(default=0, editable=False)
     position = models.BigIntegerField(null=True, editable=False)
     kind = models.CharField(max_length=12, choices=Kind.choices)
@@ -42,7 +45,7 @@ class Change(models.Model):
         ]
         constraints = [
             models.CheckConstraint(name="change_via_known", condition=models.Q(via__in=Via.values)),
-            # With a condition, so that SQLite makes an index instead of a copy of the table.
+            # The condition makes SQLite create an index instead of copying the table.
             models.UniqueConstraint(
                 fields=["position"], name="change_position_once", condition=models.Q(position__isnull=False)
             ),
@@ -53,13 +56,16 @@ class Change(models.Model):
 
     @property
     def token(self) -> str:
-        """The name of the API token or OAuth app that wrote; empty for a browser session. `agent` is chosen by the client."""
+        """Return the name of the API token or OAuth app that wrote, or "" for a browser session.
+
+        Unlike this name, `agent` is chosen by the client.
+        """
         credential, _, name = self.client.partition(" ")
         return name if credential.startswith(("token:", "oauth:")) else ""
 
 
 class Revision(models.Model):
-    """How to get from the version before to this one; now and then also the whole document."""
+    """Store the delta from the previous version, and occasionally a snapshot of the whole document."""
 
     change = models.OneToOneField(Change, models.PROTECT, primary_key=True, related_name="revision")
     kind = models.CharField(max_length=12, choices=Kind.choices)
@@ -81,7 +87,7 @@ class Revision(models.Model):
 
 
 class IdempotencyKey(models.Model):
-    """The answer a key got, so that a repeat of the same request returns it instead of acting twice."""
+    """Store the response to an idempotency key, so that a retry of the same request does not act twice."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE)
     key = models.CharField(max_length=200)

@@ -1,4 +1,7 @@
-"""The mirror of IntelligenceBank. Every key carries the connection: ids repeat between tenants."""
+"""Store the mirror of IntelligenceBank.
+
+Every key includes the connection because ids repeat between tenants.
+"""
 
 from typing import ClassVar
 
@@ -14,7 +17,7 @@ HARD_CAP = 600
 
 
 class IBConnection(models.Model):
-    """A tenant, the account that mirrors it, and where the mirror stands."""
+    """Store a tenant, the account that mirrors it, and the state of the mirror."""
 
     class State(models.TextChoices):
         OK = "ok"
@@ -37,7 +40,7 @@ class IBConnection(models.Model):
     rights_seconds = models.PositiveIntegerField(
         default=900, validators=[MinValueValidator(1)], help_text="How long a right that was read counts"
     )
-    # Sealed by vault.py with a key of this tenant's own; nothing ever shows them.
+    # Encrypted by vault.py with a per-tenant key. Never exposed.
     data_key = models.BinaryField(editable=False)
     credentials = models.BinaryField(editable=False, default=b"")
     session = models.BinaryField(editable=False, default=b"")
@@ -49,7 +52,7 @@ class IBConnection(models.Model):
     watermark = models.DateTimeField(null=True, blank=True, editable=False)
     last_full_at = models.DateTimeField(null=True, blank=True, editable=False)
     last_complete_at = models.DateTimeField(null=True, blank=True, editable=False)
-    # One writer at a time: whoever holds the lease counts the fence up, and every page checks it.
+    # Single writer: acquiring the lease increments the fencing token, and every page write checks it.
     fence = models.PositiveBigIntegerField(default=0, editable=False)
     lease_until = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -69,13 +72,17 @@ class IBConnection(models.Model):
 
 
 class _Mirrored(models.Model):
-    """A row is present, missing (hidden at once, seen absent by complete runs), tombstoned, and at last purged."""
+    """Hold the columns that mirrored rows share.
 
-    # For the index, which asks the queryset who sees a thing instead of trusting a copy.
+    A row starts as present. It becomes missing (hidden at once) when a run no longer sees it, tombstoned when complete
+    runs confirm its absence, and is finally purged.
+    """
+
+    # Tells the search index to check visibility through the queryset instead of trusting a copy.
     restricted: ClassVar[bool] = True
 
     connection = models.ForeignKey(IBConnection, models.CASCADE)
-    # The connection's, so that an address is made without asking for it.
+    # Copied from the connection so that building a URI needs no extra query.
     client_id = models.CharField(max_length=64)
     ib_id = models.CharField(max_length=32)
     name = models.TextField()
@@ -85,13 +92,13 @@ class _Mirrored(models.Model):
     is_public = models.BooleanField(default=False)
     content_hash = models.CharField(max_length=64)
     version = models.PositiveIntegerField(default=1)
-    # The last run that saw it. Unchanged rows get nothing else written.
+    # The last run that saw the row. For an unchanged row, nothing else is written.
     generation = models.PositiveBigIntegerField()
     missing_since = models.DateTimeField(null=True, blank=True)
     tombstoned_at = models.DateTimeField(null=True, blank=True)
     first_seen_at = models.DateTimeField()
     updated_at = models.DateTimeField()
-    # When its content was last written here: a list is as old as the newest of these.
+    # Last time the content was written here. A list is as recent as the newest of these values.
     written_at = models.DateTimeField(null=True, editable=False)
 
     class Meta:
@@ -112,9 +119,10 @@ class IBFolder(_Mirrored):
     parent_ib_id = models.CharField(max_length=32, blank=True, default="")
     folders_count = models.PositiveIntegerField(default=0)
     resources_count = models.PositiveIntegerField(default=0)
-    # The last run that read all its subfolders: what the crawl has still to visit.
+    # The last run that read all subfolders. Tells the crawl which folders remain to be visited.
     children_generation = models.PositiveBigIntegerField(default=0)
-    # From the root, 0; made from the parents after every crawl. Hidden: missing itself, or below what is missing.
+    # Depth below the root (0), recomputed from the parents after every crawl. A folder is hidden if it or an ancestor
+    # is missing.
     depth = models.PositiveIntegerField(default=0)
     hidden = models.BooleanField(default=False)
 
@@ -172,7 +180,10 @@ class IBResource(_Mirrored):
 
 
 class IBLink(models.Model):
-    """A person's own account in a tenant, linked by signing in there. Only the session is kept, sealed."""
+    """Link a user to their account in a tenant, established by signing in there.
+
+    Only the encrypted session is stored.
+    """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="ib_links")
     connection = models.ForeignKey(IBConnection, models.CASCADE, related_name="links")
@@ -194,14 +205,14 @@ class IBLink(models.Model):
 
 
 class IBEntitlement(models.Model):
-    """What one person may do in one folder, as their own session was told, and until when that counts."""
+    """Cache a user's rights in one folder, as reported to the user's own session, with an expiry."""
 
     link = models.ForeignKey(IBLink, models.CASCADE, related_name="entitlements")
     folder = models.ForeignKey(IBFolder, models.CASCADE, related_name="entitlements")
     actions = models.JSONField(default=list)
     may_list = models.BooleanField(default=False)
     may_view = models.BooleanField(default=False)
-    # No folder above it is entitled: where this person's tree begins.
+    # No ancestor folder is entitled, so the user's tree starts here.
     is_top = models.BooleanField(default=False)
     verified_at = models.DateTimeField()
     expires_at = models.DateTimeField()
@@ -234,7 +245,7 @@ class IBSyncRun(models.Model):
     kind = models.CharField(max_length=12, choices=Kind.choices)
     generation = models.PositiveBigIntegerField()
     status = models.CharField(max_length=14, choices=Status.choices, default=Status.RUNNING)
-    # Where it goes on; written in the transaction of the page it stands for.
+    # Resume point, written in the same transaction as the page it refers to.
     checkpoint = models.JSONField(default=dict)
     counters = models.JSONField(default=dict)
     error = models.CharField(max_length=500, blank=True, default="")
@@ -259,7 +270,7 @@ class IBSyncRun(models.Model):
 
 
 class IBQuarantine(models.Model):
-    """A row or relation that could not be kept, and why."""
+    """Record a row or relation that could not be stored, and the reason."""
 
     connection = models.ForeignKey(IBConnection, models.CASCADE, related_name="quarantined")
     run = models.ForeignKey(IBSyncRun, models.CASCADE, related_name="quarantined")

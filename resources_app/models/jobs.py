@@ -1,4 +1,4 @@
-"""Durable intent: what background work there is. Celery only wakes a worker; losing a wake-up loses nothing."""
+"""Store background jobs durably. Celery only wakes a worker, so a lost wake-up loses no work."""
 
 from django.conf import settings
 from django.db import models
@@ -14,12 +14,13 @@ class Job(models.Model):
 
     kind = models.CharField(max_length=50)
     payload = models.JSONField(default=dict)
-    # One waiting job per key: asking twice for the same work before it starts is asking once.
+    # At most one pending job per key: enqueueing the same work again before it starts has no effect.
     key = models.CharField(max_length=200)
     state = models.CharField(max_length=10, choices=State.choices, default=State.PENDING)
     run_at = models.DateTimeField()
     lease_until = models.DateTimeField(null=True, blank=True)
-    # Counts every claim; a worker that lost its lease finds another number here and must not write.
+    # Fencing token, incremented by every claim. A worker that lost its lease sees a different number and must not
+    # write.
     attempts = models.PositiveIntegerField(default=0)
     progress = models.JSONField(default=dict)
     last_error = models.TextField(blank=True, default="")

@@ -1,4 +1,7 @@
-"""The only place that decides who sees what. Every read starts with `visible_to(user)`."""
+"""Decide which rows a user can see. No other module decides this.
+
+Every read starts with `visible_to(user)`.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Model)
 
 
-# Which things have every word. The index lies above this package and registers here.
+# Finds the rows that contain every word. The search index lives in a higher layer and registers itself here.
 TextSearch = Callable[[type[Model], str], QuerySet[Any]]
 _text_search: list[TextSearch] = []
 
@@ -48,7 +51,10 @@ class _RestrictableQuerySet(QuerySet[M]):
         return self.filter(Q(restricted=False) | Exists(mine))
 
     def limited_to_groups_of(self, user: Person) -> Self:
-        """What `visible_to` shows beyond what everybody sees. Begins with the groups' rows: whoever has few looks at few."""
+        """Return the restricted rows that `visible_to` adds for this user.
+
+        The query starts from the groups' rows, so a user with few groups scans few rows.
+        """
         limited = self.visible_to(user) if not may_read(user) or is_admin(user) else self._opened_to(groups_of(user))
         return limited.filter(restricted=True)
 
@@ -72,10 +78,10 @@ class _RestrictableQuerySet(QuerySet[M]):
 
 
 class ItemQuerySet(_RestrictableQuerySet[M]):
-    """Tasks and epics."""
+    """Query tasks and epics."""
 
     def mentioning(self, words: str) -> Self:
-        """Every word somewhere in the item, as the index knows it."""
+        """Return the items that contain every word, according to the search index."""
         return self.filter(pk__in=_text_search[0](self.model, words))
 
 
@@ -84,7 +90,7 @@ class TaskQuerySet(ItemQuerySet["Task"]):
         return self.filter(epic_id=number)
 
     def ready(self, wanted: bool = True) -> Self:
-        """Open, and nothing they depend on is unfinished; with `wanted=False` all the others."""
+        """Return open tasks whose dependencies are all finished, or with `wanted=False` all other tasks."""
         unfinished = _model("TaskDependency").objects.filter(
             task=OuterRef("pk"), needs__status__in=UNFINISHED, needs__archived_at__isnull=True
         )
@@ -95,7 +101,7 @@ class TaskQuerySet(ItemQuerySet["Task"]):
 
 class CommentQuerySet(QuerySet["Comment"]):
     def visible_to(self, user: Person) -> Self:
-        """Whoever sees the thing sees what was said about it."""
+        """Return the comments on items that the user can see."""
         on_task = Exists(_model("Task").objects.visible_to(user).filter(pk=OuterRef("task_id")))
         on_epic = Exists(_model("Epic").objects.visible_to(user).filter(pk=OuterRef("epic_id")))
         return self.filter(on_task | on_epic)
@@ -111,12 +117,15 @@ class ResourceQuerySet(_RestrictableQuerySet["Resource"]):
 
 class FolderQuerySet(QuerySet["Folder"]):
     def visible_to(self, user: Person) -> Self:
-        """A folder shows when something visible lies below it, however deep."""
+        """Return the folders that contain a visible resource at any depth."""
         return self.filter(Exists(_model("Resource").objects.visible_to(user).live().filter(ancestors=OuterRef("pk"))))
 
 
 def _entitlements(user: Person, action: str = "list") -> QuerySet[Any]:
-    """The rights of the person's own account that still count. No link, no right: not for admins either."""
+    """Return the unexpired rights of the user's linked account.
+
+    Without a link there are no rights, not even for admins.
+    """
     rights: QuerySet[Any] = _model("IBEntitlement").objects.filter(link__user_id=user.pk or 0, expires_at__gt=Now())
     return rights.filter(may_view=True) if action == "view" else rights.filter(may_list=True)
 
@@ -131,7 +140,7 @@ class IBFolderQuerySet(QuerySet["IBFolder"]):
         return self.entitled_to(user).filter(hidden=False)
 
     def top_for(self, user: Person) -> Self:
-        """Where this person's tree begins."""
+        """Return the folders at which the user's tree starts."""
         if not may_read(user):
             return self.none()
         return self.filter(pk__in=_entitlements(user).filter(is_top=True).values("folder_id"), hidden=False)
@@ -139,7 +148,7 @@ class IBFolderQuerySet(QuerySet["IBFolder"]):
 
 class IBResourceQuerySet(QuerySet["IBResource"]):
     def entitled_to(self, user: Person, action: str = "list") -> Self:
-        """Rights are given per folder, and only the home folder counts."""
+        """Return the resources whose home folder grants the user `action`. Rights are granted per folder."""
         if not may_read(user):
             return self.none()
         return self.filter(Exists(_entitlements(user, action).filter(folder=OuterRef("folder_id"))))
@@ -151,13 +160,13 @@ class IBResourceQuerySet(QuerySet["IBResource"]):
 
 class IBConnectionQuerySet(QuerySet["IBConnection"]):
     def visible_to(self, user: Person) -> Self:
-        """Whoever may read may link: which tenants there are is no secret inside the team."""
+        """Return the enabled connections if the user can read: the list of tenants is not secret within the team."""
         return self.filter(is_enabled=True) if may_read(user) else self.none()
 
 
 class ChangeQuerySet(QuerySet["Change"]):
     def visible_to(self, user: Person) -> Self:
-        """A change shows to whoever sees the thing it happened to, now; to admins also when the thing is gone."""
+        """Return the changes to objects that the user can see now. Admins also see changes to deleted objects."""
         mirrored = self._mirrored_for(user)
         if is_admin(user):
             return self.filter(~Q(kind__in=IB_KINDS) | mirrored)
@@ -168,11 +177,11 @@ class ChangeQuerySet(QuerySet["Change"]):
         return self.filter(seen)
 
     def _mirrored_for(self, user: Person) -> Q:
-        """Also when the thing has just been hidden: whoever could read it hears of that."""
+        """Match changes to mirrored objects, including objects just hidden, so that entitled users learn of it."""
         folders = _model("IBFolder").objects.entitled_to(user).filter(pk=OuterRef("object_id"))
         resources = _model("IBResource").objects.entitled_to(user).filter(pk=OuterRef("object_id"))
         return Q(Exists(folders), kind=Kind.IB_FOLDER) | Q(Exists(resources), kind=Kind.IB_RESOURCE)
 
     def after(self, number: int) -> Self:
-        """The feed after a position: see sequencing.py. A change without a position is not in the feed yet."""
+        """Return the feed after a position. A change without a position is not in the feed yet; see sequencing.py."""
         return self.filter(position__gt=number).order_by("position")

@@ -1,4 +1,4 @@
-"""Files: stored here and writable, or mirrored from a configured root and read-only."""
+"""Store files: writable ones kept in the database, and read-only mirrors of a configured root."""
 
 from django.db import models
 from django.db.models import Q
@@ -8,7 +8,10 @@ from resources_app.models.querysets import FolderQuerySet, ResourceQuerySet
 
 
 class Folder(models.Model):
-    """A folder exists while a resource lies below it; its row makes listing one level a single indexed query."""
+    """Represent a folder, which exists while a resource lies below it.
+
+    The row makes listing one level a single indexed query.
+    """
 
     path = models.CharField(max_length=1000, unique=True)
     parent = models.ForeignKey("self", models.CASCADE, null=True, blank=True, related_name="subfolders")
@@ -33,8 +36,9 @@ class Resource(Versioned, Restrictable):
     description = models.TextField(blank=True, default="")
     tags = models.JSONField(default=list, blank=True)
     frontmatter = models.JSONField(default=dict, blank=True)
-    # Text is kept here for both kinds, so that search and history see one thing. Binary of a mirror stays on disk.
-    content = models.TextField(null=True, blank=True)  # noqa: DJ001  NULL says binary, "" an empty text
+    # Text is stored here for stored and mirrored files, so that search and history read one column. Mirrored binaries
+    # stay on disk.
+    content = models.TextField(null=True, blank=True)  # noqa: DJ001  NULL means binary, "" means empty text
     blob = models.BinaryField(null=True, blank=True)
 
     objects = ResourceQuerySet.as_manager()

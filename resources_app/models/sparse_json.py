@@ -1,4 +1,4 @@
-"""JSON columns of which most are empty, in rows that are read by the page."""
+"""Define a JSON field for columns that are mostly empty and read in pages of rows."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ _EMPTY: dict[Any, type] = {"[]": list, "{}": dict}
 
 
 class SparseJSONField(models.JSONField):
-    """To the database and to migrations it is Django's own; it only asks no parser about what is empty."""
+    """Skip JSON parsing for empty values. For the database and migrations it is Django's JSONField."""
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
         empty = _EMPTY.get(value)

@@ -1,1 +1,1 @@
-"""The query language of collections, and counters that answer without counting."""
+"""Implement the query language of collections, and counters that avoid counting rows."""

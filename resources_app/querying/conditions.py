@@ -1,4 +1,4 @@
-"""Conditions of a collection query: `filter=status:open,created_at>2026-01-01,title~"auth"`; comma means and."""
+"""Parse and apply filter conditions: `filter=status:open,created_at>2026-01-01,title~"auth"`. A comma means AND."""
 
 import datetime
 import re
@@ -18,7 +18,7 @@ from resources_app.vocabulary import Priority, Status
 OPERATORS = (":", "!=", ">=", "<=", ">", "<", "~")
 MAX_CONDITIONS = 50
 MAX_VALUES = 200
-# Stands for the caller where a user is expected.
+# Placeholder for the caller where a user is expected.
 ME = "@me"
 _RELATIVE = re.compile(r"([+-])([0-9]{1,5})([hdw])", re.ASCII)
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
@@ -41,7 +41,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Day:
-    """A calendar day in a time zone. It may have 23 or 25 hours."""
+    """Represent a calendar day in a time zone. It may have 23 or 25 hours."""
 
     date: datetime.date
     zone: datetime.tzinfo
@@ -57,7 +57,7 @@ class Day:
 
 @dataclass(frozen=True)
 class Filter:
-    """How one name is compared: which operators it takes, its column, and how its words become values."""
+    """Describe how a filter name is compared: its operators, its column and its value conversion."""
 
     flavour: str
     column: str
@@ -131,7 +131,7 @@ def _as_q(rows: QuerySet[Any], condition: Condition) -> Q:
 
 
 def _refuse_equal_to_interval(condition: Condition) -> None:
-    """Nothing was changed exactly 24 hours ago: such a filter would always be empty."""
+    """Reject equality with a relative time: nothing changed exactly 24 hours ago, so it would never match."""
     if condition.name in _MOMENTS and condition.operator in {":", "!="}:
         for value in filter(_RELATIVE.fullmatch, condition.values):
             raise ValidationFailed(
@@ -151,14 +151,17 @@ def _depending(rows: QuerySet[Any], numbers: list[int | None], *, negated: bool)
 
 
 def _containing(column: str, text: str) -> Q:
-    """SQLite's LIKE ignores the case of ASCII letters only; its regular expressions are Python's."""
+    """Match a substring regardless of case.
+
+    SQLite's LIKE ignores case for ASCII letters only, so other text uses its regular expressions, which are Python's.
+    """
     if connection.vendor == "sqlite" and not text.isascii():
         return Q(**{f"{column}__iregex": re.escape(text)})
     return Q(**{f"{column}__icontains": text})
 
 
 def _compared(column: str, operator: str, value: Any) -> Q:
-    """A day is compared as a whole: after it means after its end, up to it means up to its end."""
+    """Compare a column with a value. A day is treated as a whole: `>` means after its end, `<=` up to its end."""
     if isinstance(value, Day):
         begins_after = operator in {">", "<="}
         return Q(
@@ -168,7 +171,7 @@ def _compared(column: str, operator: str, value: Any) -> Q:
 
 
 def _equal(chosen: Filter, values: list[Any], *, negated: bool) -> Q:
-    """An empty value means "none": assignee= finds what nobody has."""
+    """Match any of the values. An empty value means "none": assignee= finds unassigned items."""
     if chosen.column in _MOMENTS:
         matched = Q()
         for value in values:
@@ -216,14 +219,17 @@ def _number(prefix: str) -> Callable[[str, str], int | None]:
 
 
 def _person(name: str, value: str) -> int | None:
-    """Usernames become ids first, so that the filter runs on the index of the table itself."""
+    """Resolve a username to an id first, so that the filter uses the table's index."""
     if not value:
         return None
     return User.objects.filter(username=value).values_list("pk", flat=True).first() or 0
 
 
 def _moment(name: str, value: str) -> Day | datetime.datetime:
-    """A date is its whole day in the caller's time zone; a time, or an interval back from now, is a moment."""
+    """Parse a date or time.
+
+    A date is the whole day in the caller's time zone; a time or a relative interval is a moment.
+    """
     zone = timezone.get_current_timezone()
     try:
         if relative := _RELATIVE.fullmatch(value):
@@ -248,14 +254,14 @@ def _interval(sign: str, count: str, unit: str) -> datetime.timedelta:
 
 
 def _in_range(moment: datetime.datetime) -> datetime.datetime:
-    """Nearer the ends, arithmetic with days and time zones overflows."""
+    """Reject years near the limits, where arithmetic with days and time zones overflows."""
     if not 1000 <= moment.year <= 9000:
         raise ValueError
     return moment
 
 
 def as_day(name: str, value: str) -> datetime.date | None:
-    """For a column of dates. Empty means none."""
+    """Parse a value for a date column. An empty value means none."""
     if not value:
         return None
     found = _moment(name, value)

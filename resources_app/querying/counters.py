@@ -1,6 +1,6 @@
-"""How many live tasks and epics everybody may see, by status and priority, told without counting rows.
+"""Count the live, unrestricted tasks and epics by status and priority without counting rows.
 
-A write adds rows of plus and minus one: writers never wait for each other. A job adds them up now and then.
+A write inserts rows of +1 and -1, so writers never wait for each other. A job compacts them periodically.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ Conditions = tuple[Condition, ...]
 
 
 def place_of(thing: Versioned) -> Place | None:
-    """Where a thing is counted; nowhere when it is archived, or when not everybody sees it."""
+    """Return the counter an object belongs to, or None if it is archived or restricted."""
     if not isinstance(thing, Item) or thing.archived_at or thing.restricted:
         return None
     return (thing.KIND, thing.status, thing.priority)
@@ -44,7 +44,7 @@ def move(before: Place | None, after: Place | None) -> None:
 
 
 def count(model: Model, user: Person, conditions: Conditions) -> int:
-    """The live tasks or epics that somebody may see, under conditions on NAMES alone."""
+    """Count the live tasks or epics that the user can see, under conditions on NAMES only."""
     return sum(count_by("status", model, user, conditions).values())
 
 
@@ -59,7 +59,7 @@ def count_by(column: str, model: Model, user: Person, conditions: Conditions) ->
 
 
 def _counted(column: str, model: Model, user: Person, conditions: Conditions) -> Any:
-    """What everybody sees from the tallies, what not everybody sees as rows: each value may come from either."""
+    """Combine tallies for unrestricted items with row counts for restricted ones. A value may occur in both."""
     tallies = filter_rows(Tally.objects.filter(kind=model.KIND), conditions)
     limited = filter_rows(model.objects.live().limited_to_groups_of(user), conditions)
     tallied = tallies.order_by().values_list(column).annotate(count=Sum("step"))
@@ -73,7 +73,7 @@ def compact_tallies(running: RunningJob) -> None:
 
 
 def _compact_chunk(running: RunningJob) -> bool:
-    """Whether there may be more to add up."""
+    """Compact one chunk and return whether there may be more."""
     with transaction.atomic():
         running.heartbeat()
         rows = list(Tally.objects.order_by("pk")[:CHUNK])
@@ -88,7 +88,10 @@ def _compact_chunk(running: RunningJob) -> bool:
 
 
 def recount() -> None:
-    """From the rows themselves, for a database that was filled past the write path. Nobody may write meanwhile."""
+    """Rebuild the tallies from the rows, for a database filled outside the write path.
+
+    Requires that no writer is active.
+    """
     with transaction.atomic():
         Tally.objects.all().delete()
         for model in (Task, Epic):

@@ -1,4 +1,4 @@
-"""Values of a query that name something: a user, an epic, a task. A name of nothing is refused, with what comes nearest."""
+"""Resolve query values that name a user, an epic or a task. Unknown names are rejected with the closest matches."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,11 +18,11 @@ _ITEMS: dict[str, type[Task] | type[Epic]] = {"epic_id": Epic, "parent_id": Epic
 
 
 class UnknownName(ValidationFailed):
-    """A well-formed value that names nothing the caller can see."""
+    """Report a well-formed value that names nothing the caller can see."""
 
 
 def resolved(conditions: Sequence[Condition], user: Person) -> tuple[Condition, ...]:
-    """Put the caller in place of `@me`, and refuse names of nothing. A caller without a role learns no name from this."""
+    """Replace `@me` with the caller and reject unknown names. A caller without a role learns no names from this."""
     named = tuple(_with_caller(condition, user) for condition in conditions)
     if may_read(user):
         for condition in named:
@@ -31,7 +31,7 @@ def resolved(conditions: Sequence[Condition], user: Person) -> tuple[Condition, 
 
 
 def require_person(name: str, value: str) -> int:
-    """The number of a user. Raises UnknownName."""
+    """Return the id of a user. Raises UnknownName."""
     number = User.objects.filter(username=value).values_list("pk", flat=True).first()
     if number is None:
         known = list(User.objects.filter(is_active=True).order_by("username").values_list("username", flat=True))
@@ -40,7 +40,10 @@ def require_person(name: str, value: str) -> int:
 
 
 def require_items(user: Person, name: str, values: Sequence[str]) -> None:
-    """Malformed ids are left to the field that reads them. Raises UnknownName for what is absent or hidden."""
+    """Check that the items exist and are visible. Raises UnknownName.
+
+    Malformed ids are left to the field that parses them.
+    """
     model = _ITEMS[name]
     numbers = {number: value for value in values if (number := parse_ref(value, model.PREFIX))}
     rows = model.objects.visible_to(user)

@@ -1,4 +1,4 @@
-"""The collection query language: `status=open&filter=title~"auth"&sort=due_date` → a queryset, a page, or counts."""
+"""Parse collection queries like `status=open&filter=title~"auth"&sort=due_date` into a queryset, page or counts."""
 
 import base64
 import binascii
@@ -28,7 +28,7 @@ DEFAULT_LIMIT = 50
 MAX_OFFSET = 1_000_000
 _EPIC_NAMES = ("epic_id", "parent_id")
 
-# sort name → column; each has an index that ends with the number, so that a page is read without sorting.
+# Sort name → column. Each has an index that ends with the number, so that a page is read without sorting.
 SORTS = {
     "id": "number",
     "title": "title",
@@ -77,7 +77,7 @@ def parameters_for(model: type[Item]) -> list[str]:
 
 
 def parse_query(model: type[Item], pairs: Pairs) -> CollectionQuery:
-    """Everything is known or refused; what is refused is answered with what is known."""
+    """Parse a query. Unknown parameters are rejected with the list of valid ones."""
     known = parameters_for(model)
     query = CollectionQuery(given=frozenset(name for name, _ in pairs))
     _refuse_repeated([name for name, _ in pairs])
@@ -96,19 +96,19 @@ def parse_query(model: type[Item], pairs: Pairs) -> CollectionQuery:
 
 
 def query_of(user: Person, model: type[Item], pairs: Pairs) -> CollectionQuery:
-    """The query of a caller: `@me` is that user, and a value that names nothing is refused."""
+    """Parse a caller's query: resolve `@me` and reject values that name nothing."""
     query = parse_query(model, pairs)
     return replace(query, conditions=resolved(query.conditions, user))
 
 
 def _refuse_repeated(names: list[str]) -> None:
-    """Filters add up; of a limit or a sort given twice, one would be ignored."""
+    """Reject repeated settings. Filters combine, but one of two limits or sorts would be ignored."""
     if repeated := [name for name in _SETTINGS if names.count(name) > 1]:
         raise ValidationFailed(f"{repeated[0]} can be given once.", field=repeated[0])
 
 
 def select(rows: Rows, query: CollectionQuery) -> Rows:
-    """The filtered rows, not yet ordered or cut."""
+    """Return the filtered rows, neither ordered nor sliced."""
     rows = filter_rows(rows, query.conditions)
     if query.ready is not None:
         rows = rows.ready(query.ready)  # type: ignore[attr-defined]  # only tasks have the parameter
@@ -118,12 +118,15 @@ def select(rows: Rows, query: CollectionQuery) -> Rows:
 
 
 def fetch_page(rows: Rows, query: CollectionQuery) -> Page:
-    """Return a page that ends early where its texts exceed the bound of an answer; its cursor goes on from there."""
+    """Return a page.
+
+    It ends early if its texts exceed the size limit of a response; the cursor continues from there.
+    """
     return _as_page(list(_paged(rows, query)), query, select(rows, query).count())
 
 
 def as_seen_by(user: Person, query: CollectionQuery) -> CollectionQuery:
-    """Answer for an epic that is hidden from the user as for one that does not exist."""
+    """Treat an epic that is hidden from the user like one that does not exist."""
     if is_admin(user) or not any(one.name in _EPIC_NAMES for one in query.conditions):
         return query
     named = {value for one in query.conditions if one.name in _EPIC_NAMES for value in one.values}
@@ -140,13 +143,13 @@ def _seen(condition: Condition, seen: Collection[str], hidden: Sequence[str]) ->
 
 
 def _hidden_epics(user: Person) -> list[str]:
-    """Return what `epic_id=hidden` stands for, the section of tasks whose epic the user cannot see."""
+    """Return the epics that `epic_id=hidden` stands for: those the user cannot see."""
     unseen = Epic.objects.filter(restricted=True).exclude(pk__in=Epic.objects.visible_to(user).values("pk"))
     return [Epic.make_ref(number) for number in unseen.values_list("pk", flat=True)[: MAX_VALUES - 1]] or [NO_EPIC]
 
 
 def fetch_live(model: Model, user: Person, query: CollectionQuery) -> Page:
-    """Of all live ones that somebody may see. How many those are is known without counting, most of the time."""
+    """Return a page of the live items the user can see. The total usually comes from the counters."""
     query = as_seen_by(user, query)
 
     def rows() -> Rows:
@@ -162,7 +165,7 @@ def fetch_live(model: Model, user: Person, query: CollectionQuery) -> Page:
 
 
 def _paged(rows: Rows, query: CollectionQuery) -> Rows:
-    """One more than the page has, to see whether there are more."""
+    """Fetch one row more than the page size, to detect whether there are more."""
     ordered = _order(select(rows, query), query)
     if query.cursor:
         ordered = _after(ordered, query)
@@ -181,7 +184,10 @@ def _is_tallied(query: CollectionQuery) -> bool:
 
 
 def count_groups(rows: Rows, query: CollectionQuery, user: Person) -> dict[str, int]:
-    """`aggregate=count`, by a field or in all; every status and priority is named, also with zero."""
+    """Return the counts of `aggregate=count`, in total or by a field.
+
+    Every status and priority is listed, even with zero.
+    """
     if not query.group_by:
         return {"count": select(rows, query).count()}
     counted = _counted(rows, query)
@@ -193,7 +199,7 @@ def count_groups(rows: Rows, query: CollectionQuery, user: Person) -> dict[str, 
 
 
 def _by_epic(user: Person, counted: dict[int | None, int]) -> dict[str, int]:
-    """Tasks of every epic that is hidden from the user are one group."""
+    """Group tasks by epic. All epics hidden from the user form one group."""
     refs = [Epic.make_ref(number) if number else "" for number in counted]
     groups: dict[str, int] = {}
     for ref, count in zip(Mask(user).value(refs), counted.values(), strict=True):
@@ -202,7 +208,7 @@ def _by_epic(user: Person, counted: dict[int | None, int]) -> dict[str, int]:
 
 
 def count_live(model: Model, user: Person, query: CollectionQuery) -> dict[str, int]:
-    """The same of all live ones that somebody may see; without counting rows where it is known."""
+    """Return the counts for the live items the user can see, from the counters where possible."""
     query = as_seen_by(user, query)
     if not _is_tallied(query) or query.group_by not in {"", *counters.NAMES}:
         return count_groups(model.objects.live().visible_to(user), query, user)
@@ -222,7 +228,7 @@ def _counted(rows: Rows, query: CollectionQuery) -> dict[Any, int]:
 
 
 def _with_values(query: CollectionQuery, name: str, value: str) -> CollectionQuery:
-    """The same name again means "or": status=open&status=blocked."""
+    """Add a value. Repeating a name means OR: status=open&status=blocked."""
     for position, known in enumerate(query.conditions):
         if known.name == name and known.from_parameter:
             widened = replace(known, values=(*known.values, value))
@@ -274,7 +280,10 @@ def _order(rows: Rows, query: CollectionQuery) -> Rows:
 
 
 def _after(rows: Rows, query: CollectionQuery) -> Rows:
-    """Goes on behind the last row seen. `>=` lets the index find the place; the exclusion drops what was seen."""
+    """Continue after the last row seen.
+
+    `>=` lets the index find the place; the exclusion drops the rows already seen.
+    """
     column = SORTS[query.sort]
     value, number = _cursor_position(query)
     beyond, seen = ("lte", "gte") if query.descending else ("gte", "lte")

@@ -1,7 +1,8 @@
-"""Pages of rows that may carry megabytes each: a page ends where its texts exceed a bound, and heavy rows are read one by one.
+"""Limit the size of pages whose rows may hold megabytes each.
 
-One query still brings a usual page. It leaves out the texts of rows heavier than LIGHT, so that no page of 200 rows can
-bring 400 MB into the process before any of it is cut.
+A page ends where its texts exceed a limit, and heavy rows are read one by one. A usual page still takes one query. That
+query omits the texts of rows heavier than LIGHT, so a page of 200 rows cannot load 400 MB into the process before it is
+cut.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import Any
 from django.db.models import Case, F, Func, IntegerField, QuerySet, When
 from django.db.models.functions import Coalesce
 
-# In characters on SQLite, in bytes on PostgreSQL: what each counts without reading the text twice.
+# Characters on SQLite, bytes on PostgreSQL: the length each computes without reading the text twice.
 LIGHT = 50_000
 MAX_ANSWER = 4_000_000
 _PREFIX = "light_"
@@ -29,7 +30,7 @@ class _Length(Func):
 
 
 def lightened(rows: Rows, columns: Sequence[str]) -> Rows:
-    """Annotate each row with the weight of `columns`, and leave them out of rows that are heavy."""
+    """Annotate each row with the weight of `columns`, and omit those columns from heavy rows."""
     weight: Any = sum((Coalesce(_Length(name), 0) for name in columns[1:]), Coalesce(_Length(columns[0]), 0))
     fields = {name: rows.model._meta.get_field(name) for name in columns}
     light = {
@@ -41,7 +42,7 @@ def lightened(rows: Rows, columns: Sequence[str]) -> Rows:
 
 
 def first_within(rows: Sequence[Any]) -> int:
-    """Return how many of the rows fit into an answer; the first always does."""
+    """Return how many of the rows fit into a response; the first always does."""
     room = MAX_ANSWER
     for position, row in enumerate(rows):
         room -= row.weight
@@ -51,7 +52,7 @@ def first_within(rows: Sequence[Any]) -> int:
 
 
 def complete(rows: Sequence[Any], columns: Sequence[str]) -> list[Any]:
-    """Give the rows their texts. A heavy row that was deleted meanwhile is left out."""
+    """Fill in the texts of the rows. A heavy row that was deleted in the meantime is dropped."""
     return [row for row in rows if _complete(row, columns)]
 
 

@@ -1,1 +1,1 @@
-"""Reading: `by_address.read(actor, uri)` and one reader module per kind of thing."""
+"""Read resources: `by_address.read(actor, uri)`, and one reader module per kind."""

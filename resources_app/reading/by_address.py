@@ -1,4 +1,4 @@
-"""`read(actor, uri)`: every address answers here, for REST, MCP, viewer and commands alike."""
+"""Implement `read(actor, uri)`, the single entry point for REST, MCP, the viewer and commands."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from resources_app.reading.result import Reading, ReadRequest
 
 
 def read(actor: Actor, uri: str) -> Reading:
-    """What is absent and what is not for this actor get the same answer."""
+    """Read a URI. Absent and invisible resources get the same response."""
     parsed = uris.parse(uri)
     found = REGISTRY.match(parsed)
     if found is None:
@@ -24,7 +24,7 @@ def read(actor: Actor, uri: str) -> Reading:
     if parsed.version and not entry.versioned:
         raise InvalidUri("This URI has no versions.", uri=uri, patterns=REGISTRY.versioned_patterns())
     reading = entry.reader(ReadRequest(actor, parsed, uri, variables))
-    # A version never changes.
+    # A version is immutable.
     return replace(reading, subscribable=False) if parsed.version else reading
 
 

@@ -1,4 +1,4 @@
-"""Everything a person can read, page by page; and completion of the variables in a pattern."""
+"""List everything a user can read, page by page, and complete the variables of a pattern."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,7 +25,10 @@ Row = dict[str, Any]
 
 
 def list_catalogue(actor: Actor, cursor: str | None) -> tuple[list[Row], str | None]:
-    """Fixed addresses, then epics, tasks and files, each kind in the order of creation; the same for every connection."""
+    """Return a page of fixed URIs, then epics, tasks and files, each kind in order of creation.
+
+    The order is the same for every connection.
+    """
     section, after = _position(cursor)
     rows: list[Row] = []
     while len(rows) < PAGE and section < len(_SECTIONS):
@@ -38,7 +41,7 @@ def list_catalogue(actor: Actor, cursor: str | None) -> tuple[list[Row], str | N
 
 
 def complete(actor: Actor, variable: str, value: str, pattern: str = "") -> list[str]:
-    """What `{variable}` may be, beginning with `value`; only what this person sees."""
+    """Return the values of `{variable}` that start with `value` and are visible to the user."""
     if not may_read(actor.user):
         return []
     if pattern.startswith("ib://"):
@@ -136,14 +139,14 @@ def _position(cursor: str | None) -> tuple[int, int]:
 
 
 def _mirrored(user: Person, variable: str, value: str, pattern: str) -> list[str]:
-    """Client ids, and ids of what this person sees."""
+    """Complete client ids, and ids of mirrored objects that the user can see."""
     if variable == "clientid":
         rows: Any = IBConnection.objects.visible_to(user).filter(client_id__startswith=value).order_by("client_id")
         return list(rows.values_list("client_id", flat=True)[:MAX_COMPLETIONS])
     if variable != "id":
         return []
     model = IBFolder if "/folders/" in pattern else IBResource
-    # "g" follows every digit of an id: a range, which the index finds.
+    # "g" sorts after every hex digit of an id, so the prefix becomes an index range.
     prefixed = model.objects.filter(connection__links__user_id=user.pk or 0, ib_id__gte=value, ib_id__lt=f"{value}g")
     found = prefixed.visible_to(user).order_by("ib_id")
     ids = list(found.values_list("ib_id", flat=True)[:MAX_COMPLETIONS])
@@ -151,7 +154,7 @@ def _mirrored(user: Person, variable: str, value: str, pattern: str) -> list[str
 
 
 def _refs(user: Person, model: type[Task] | type[Epic], value: str, *, archived: bool) -> list[str]:
-    """TASK-004 → TASK-0040 … TASK-0049: the prefix as ranges of numbers, which the primary key finds."""
+    """Complete refs: TASK-004 → TASK-0040 … TASK-0049. The prefix becomes ranges of the primary key."""
     prefix = f"{model.PREFIX}-"
     digits = value.removeprefix(prefix) if value.startswith(prefix) else ""
     if (digits and not (digits.isascii() and digits.isdigit())) or not (prefix.startswith(value) or digits):
@@ -171,7 +174,7 @@ def _ranges(digits: str) -> Q:
 
 
 def _paths(user: Person, value: str, area: str) -> list[str]:
-    """The folders and files of the level that is being typed."""
+    """Complete the folders and files of the level being typed."""
     folder, _, name = (area + value).rpartition("/")
     folders = Folder.objects.visible_to(user).filter(parent__path=folder)
     files = Resource.objects.visible_to(user).live().filter(folder__path=folder)

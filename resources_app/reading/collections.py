@@ -1,4 +1,4 @@
-"""Collections: tasks, epics, an epic's tasks, the archive, the change feed, and histories."""
+"""Read collections: tasks, epics, an epic's tasks, the archive, the change feed and histories."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def read_epic_tasks(request: ReadRequest) -> Reading:
 
 
 def read_archive(request: ReadRequest) -> Reading:
-    """Archived tasks; `type=epic` shows the epics."""
+    """Read archived tasks, or archived epics with `type=epic`."""
     pairs = [(name, value) for name, value in request.uri.query if name != "type"]
     kind = one_of("type", request.parameter("type", "task"), ("task", "epic"))
     model: Model = Epic if kind == "epic" else Task
@@ -59,7 +59,7 @@ def read_archive(request: ReadRequest) -> Reading:
 
 
 def query_items(user: Person, model: Model, rows: Rows, pairs: Any) -> dict[str, Any]:
-    """A page of items, or the counts of an aggregate."""
+    """Return a page of items, or the counts of an aggregate."""
     query = as_seen_by(user, query_of(user, model, pairs))
     return dict(count_groups(rows, query, user)) if query.aggregate else _page_json(user, fetch_page(rows, query))
 
@@ -95,7 +95,7 @@ def list_versions(user: Person, target: Target, cursor: str, limit: str) -> dict
 
 
 def _history(user: Person, thing: Versioned, target: Target, cursor: str, limit: str) -> dict[str, Any]:
-    """Newest first; the cursor is the last version shown."""
+    """Return the versions of an object or field, newest first. The cursor is the last version shown."""
     most = whole_number("limit", limit, 1, MAX_LIMIT)
     rows = Change.objects.filter(kind=thing.KIND, object_id=thing.pk).select_related("author").order_by("-version")
     if cursor:
@@ -108,7 +108,7 @@ def _history(user: Person, thing: Versioned, target: Target, cursor: str, limit:
 
 
 def _of_field(rows: Any, target: Target, limit: int) -> list[Change]:
-    """Creation counts as the first version of every field."""
+    """Return the changes to a field. Creation counts as the first version of every field."""
     found = []
     for change in rows.iterator(chunk_size=200):
         if target.etag_field in change.fields or change.version == 1:

@@ -1,4 +1,4 @@
-"""Comments: on one item, or all of them."""
+"""Read comments: one, those on an item, or all."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from resources_app.writing.edits import allowed_operations
 
 
 def read_comments(request: ReadRequest) -> Reading:
-    """All comments, or those on `item=TASK-0001`."""
+    """Read all comments, or the comments on `item=TASK-0001`."""
     rows = Comment.objects.visible_to(request.actor.user).live()
     if ref := request.parameter("item"):
         rows = rows.filter(**_on(ref))
@@ -34,7 +34,7 @@ def read_item_comments(request: ReadRequest) -> Reading:
 def read_comment(request: ReadRequest) -> Reading:
     target = comment_target(request.variables["number"])
     comment = visible_thing(request.actor.user, target)
-    assert isinstance(comment, Comment)  # noqa: S101  the target's kind says so
+    assert isinstance(comment, Comment)  # noqa: S101  guaranteed by the target's kind
     shown = comment_json(comment)
     return Reading(
         uri=request.given_uri,
@@ -55,10 +55,10 @@ def _on(ref: str) -> dict[str, int]:
 
 
 def _page(request: ReadRequest, rows: CommentQuerySet) -> dict[str, Any]:
-    """Oldest first; the cursor is the last comment shown."""
+    """Return a page of comments, oldest first. The cursor is the last comment shown."""
     limit = whole_number("limit", request.parameter("limit", str(DEFAULT_LIMIT)), 1, MAX_LIMIT)
     after = whole_number("cursor", request.parameter("cursor", "0"), 0, 10**9 - 1)
-    # Of the item only its id is shown, and it may be long.
+    # Only the item's id is shown, and its other columns may be large.
     related = rows.select_related("author").prefetch_related(*_items()).order_by("pk")
     found = list(lightened(related.filter(pk__gt=after), ["body"])[: limit + 1])
     page = found[:limit]

@@ -1,4 +1,4 @@
-"""Figures of the whole site that are read from the database: how jobs stand, and the mirrors of IntelligenceBank."""
+"""Compute site-wide metrics from the database: job states and IntelligenceBank mirrors."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

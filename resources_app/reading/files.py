@@ -1,4 +1,4 @@
-"""Files and folders by path, and file:// inside the configured roots."""
+"""Read files and folders by path, and file:// URIs inside the configured roots."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from resources_app.writing.edits import allowed_operations
 
 
 def read_path(request: ReadRequest) -> Reading:
-    """A file's content, or what lies in a folder."""
+    """Read the content of a file, or list a folder."""
     path = request.uri.path
     resource = Resource.objects.visible_to(request.actor.user).live().filter(path=path).first()
     if resource:
@@ -30,7 +30,7 @@ def read_path(request: ReadRequest) -> Reading:
 
 
 def list_folder(request: ReadRequest, folder: Folder | None) -> dict[str, Any]:
-    """Folders first, then files, each by name; the cursor is the last path shown."""
+    """List folders first, then files, each by name. The cursor is the last path shown."""
     limit = whole_number("limit", request.parameter("limit", str(DEFAULT_LIMIT)), 1, MAX_LIMIT)
     kind, _, after = request.parameter("cursor", "d:").partition(":")
     if kind not in {"d", "f"}:
@@ -56,7 +56,7 @@ def list_folder(request: ReadRequest, folder: Folder | None) -> dict[str, Any]:
 
 
 def read_local_file(request: ReadRequest) -> Reading:
-    """A file, or what lies in a folder as its mcp:// address lists it."""
+    """Read a file, or list a folder as its mcp:// URI does."""
     path = disk.folder_path(request.uri)
     folder = Folder.objects.visible_to(request.actor.user).filter(path=path).first() if path else None
     if folder:

@@ -1,4 +1,4 @@
-"""`get_resource`: the registry for clients that only call tools. Its data is what `read` gives, nothing of its own."""
+"""Implement `get_resource`, which exposes the registry to clients that only call tools. All data comes from `read`."""
 
 import re
 from typing import Any
@@ -27,7 +27,7 @@ from resources_app.vocabulary import Kind
 
 _SHOW_ALL = "Call get_resource() with no arguments to see all available resources."
 _CORRECT = "Correct the value named in details and send the request again."
-# Variables that may hold any text.
+# Variables that may contain any text.
 _FREE = {"path", "query"}
 _WELL_FORMED = re.compile(r"[\w.@%-]+", re.ASCII)
 _EXAMPLES = {
@@ -57,7 +57,7 @@ def get_resource(actor: Actor, uri: str | None) -> dict[str, Any]:
         return _failure(actor, uri, refused)
     found = REGISTRY.match(uris.parse(uri))
     whole = reading.as_json()
-    # A text stays a text, as `resources/read` gives it: "10", and not 10.
+    # Text stays text, as in `resources/read`: "10", not 10.
     data = reading.text if reading.mime_type.startswith("text/") and "encoding" not in whole else whole["contents"]
     answer = _success(uri, found[0].name if found else "", data, reading.mime_type)
     return answer | {"encoding": whole["encoding"]} if "encoding" in whole else answer
@@ -94,7 +94,7 @@ def _success(uri: str, name: str, contents: Any, mime_type: str) -> dict[str, An
 
 
 def _template_problem(uri: str) -> dict[str, Any] | None:
-    """A pattern sent as it stands, or with an empty variable, is a slip that deserves its own answer."""
+    """Return a dedicated error for a pattern sent verbatim or with an empty variable."""
     entry = REGISTRY.match_loosely(*_split(uri))
     if entry is None:
         return None
@@ -108,7 +108,7 @@ def _template_problem(uri: str) -> dict[str, Any] | None:
 
 
 def _split(uri: str) -> tuple[str, tuple[str, ...]]:
-    """Scheme and parts as they were written; what is malformed has them as well."""
+    """Return scheme and parts as written, even for a malformed URI."""
     scheme, _, rest = uri.partition("://")
     return scheme, tuple(rest.partition("#")[0].partition("?")[0].split("/"))
 

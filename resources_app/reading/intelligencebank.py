@@ -1,4 +1,4 @@
-"""ib:// addresses. The ids of IntelligenceBank are checked here: nothing else of an address reaches a query."""
+"""Read ib:// URIs. IntelligenceBank ids are validated here; nothing else of a URI reaches a query."""
 
 import re
 

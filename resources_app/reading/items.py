@@ -1,4 +1,4 @@
-"""Tasks and epics: whole, by field, by element, as a file, their schema, their comments."""
+"""Read tasks and epics: whole, by field, by element, as a file, and their schema."""
 
 from dataclasses import replace
 from typing import Any
@@ -54,7 +54,7 @@ def read_metadata(request: ReadRequest) -> Reading:
 
 
 def read_schema(request: ReadRequest) -> Reading:
-    """What this caller may do: the same as reading the item and each of its fields says."""
+    """Describe what this caller may do, consistent with reading the item and each of its fields."""
     target = _item_target(request)
     item = _item(request, target)
     base = build(request.uri.segments[0], item.ref)
@@ -81,7 +81,7 @@ def _item_target(request: ReadRequest) -> Target:
 
 def _item(request: ReadRequest, target: Target) -> Task | Epic:
     item = request.visible_item(target)
-    assert isinstance(item, Task | Epic)  # noqa: S101  the target's kind says so
+    assert isinstance(item, Task | Epic)  # noqa: S101  guaranteed by the target's kind
     if request.uri.version and request.uri.version != item.version:
         item.updated_at = revisions.moment_of(item, request.uri.version)
     return item
@@ -106,7 +106,7 @@ def _reading(request: ReadRequest, thing: Versioned, target: Target, contents: A
 
 
 def _etag_version(thing: Versioned, target: Target, version: int) -> int:
-    """The version in which this field last changed, as of the version that is read."""
+    """Return the version in which this field last changed, as of the version being read."""
     if target.field is None or not target.field.writable:
         return version
     current: int = thing.field_versions.get(target.etag_field, 1)

@@ -1,4 +1,4 @@
-"""A task or epic as backlog-mcp writes it: markdown with YAML frontmatter. Reading such files back: item_files.py."""
+"""Render a task or epic as backlog-mcp does: markdown with YAML frontmatter. item_files.py reads such files."""
 
 import datetime
 from typing import Any
@@ -9,7 +9,7 @@ from resources_app.history.documents import document_of
 from resources_app.history.revisions import Document
 from resources_app.models import Epic, Task
 
-# The key of `extra` for what the import remembers. Every other key there is frontmatter that no field could take.
+# Key in `extra` for the import's bookkeeping. Every other key there is frontmatter that no field could hold.
 BOOKKEEPING = "_backlog"
 TITLE_LENGTH = 200
 
@@ -20,7 +20,7 @@ FIELD_KEYS = (
     *("depends_on", "references", "evidence", "blocked_reason", "groups"),
 )
 _ORDER = (*IDENTITY, *FIELD_KEYS, *TIMES)
-# What a file said here stays, although we have a value of our own: it could not be read, so it cannot be outdated.
+# The file's value wins over ours here: it could not be parsed, so it cannot be outdated.
 _AS_WRITTEN = ("type", *TIMES)
 
 Facts = dict[str, Any]
@@ -34,7 +34,7 @@ def item_frontmatter(item: Task | Epic, document: Document | None = None) -> Fac
 def frontmatter_of(
     kind: str, ref: str, shown: Document, created_at: datetime.datetime, updated_at: datetime.datetime
 ) -> Facts:
-    """Our fields in a fixed order, empty ones left out, then what the imported file said beyond them."""
+    """Return our fields in a fixed order without empty ones, followed by the other keys of the imported file."""
     facts: Facts = {"id": ref, "title": shown["title"], "status": shown["status"], "type": str(kind)}
     facts |= {name: _as_fact(name, shown[name]) for name in FIELD_KEYS if _is_given(kind, name, shown)}
     facts |= {"created_at": write_time(created_at), "updated_at": write_time(updated_at)}
@@ -53,20 +53,20 @@ def kept_keys(document: Document) -> Facts:
 
 
 def write_time(moment: datetime.datetime) -> str:
-    """To the millisecond where that is exact, as backlog-mcp writes it."""
+    """Format a time with milliseconds where that is exact, as backlog-mcp does."""
     precision = "auto" if moment.microsecond % 1000 or not moment.microsecond else "milliseconds"
     return moment.astimezone(datetime.UTC).isoformat(timespec=precision).replace("+00:00", "Z")
 
 
 def write_body(description: str) -> str:
-    """Ends with a line break, as files do. read_body gives back exactly what was written, whatever it is."""
+    """End the body with a line break, as files do. read_body returns exactly the description that was written."""
     if not description:
         return ""
     return f"\n{description}\n" if description.startswith("\n") else f"{description}\n"
 
 
 def read_body(body: str) -> str:
-    """Without the blank line that many leave after the frontmatter, and the last line break."""
+    """Strip the blank line that often follows the frontmatter, and the last line break."""
     return body.removeprefix("\n").removesuffix("\n")
 
 
@@ -87,7 +87,7 @@ def _as_fact(name: str, value: Any) -> Any:
 
 
 def _still_valid(kind: str, facts: Facts, kept: Facts) -> Facts:
-    """What no field could take is given back as it was, until somebody gives the field a value of its own."""
+    """Return the values that no field could hold unchanged, until the field gets a value."""
     valid: Facts = {}
     for key, value in kept.items():
         field = FIELDS[kind].get(key)
@@ -103,7 +103,7 @@ def _still_valid(kind: str, facts: Facts, kept: Facts) -> Facts:
 
 
 def _in_order(facts: Facts) -> Facts:
-    """Not every database keeps the order of keys, so those that are not ours are sorted, at every depth."""
+    """Sort the keys that are not ours at every depth, because not every database keeps their order."""
     ours = {key: facts[key] for key in _ORDER if key in facts}
     return ours | {key: _sorted_keys(facts[key]) for key in sorted(facts) if key not in ours}
 

@@ -1,4 +1,4 @@
-"""How URI patterns are declared and matched: static ones by look-up, templates with the most literal parts first."""
+"""Declare and match URI patterns: static ones by lookup, templates with the most literal parts first."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +13,7 @@ _VARIABLE = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True)
 class Entry:
-    """`{name}` stands for one segment; a pattern that ends in `{path}` takes all the rest."""
+    """Declare a URI pattern. `{name}` matches one segment; a final `{path}` matches all remaining segments."""
 
     pattern: str
     name: str
@@ -40,7 +40,7 @@ class Entry:
 
     @cached_property
     def parts(self) -> tuple[str, ...]:
-        """Authority and segments, as in `Uri`; what a pattern says of its query is for people."""
+        """Return authority and segments, as in `Uri`. The query of a pattern is documentation only."""
         rest = self.pattern.partition("://")[2].partition("?")[0]
         return tuple(rest.split("/")) if rest else ()
 
@@ -67,11 +67,11 @@ class Registry:
         self.add(*entries)
 
     def add(self, *entries: Entry) -> None:
-        """At start-up only: an app above brings the addresses it answers."""
+        """Add entries. Called at start-up only, by apps in higher layers."""
         self._entries += entries
         self._static = {(entry.scheme, entry.parts): entry for entry in self._entries if not entry.is_template}
         templates = [entry for entry in self._entries if entry.is_template]
-        # The pattern with more literal parts wins: tasks/{id}/file before tasks/{id}/{field}.
+        # More literal parts win: tasks/{id}/file before tasks/{id}/{field}.
         self._templates = sorted(
             templates, key=lambda entry: (len(entry.variables) - len(entry.parts), entry.parts[-1] == "{path}")
         )
@@ -85,7 +85,7 @@ class Registry:
         return (entry, entry.match(parts) or {}) if entry else None
 
     def match_loosely(self, scheme: str, parts: tuple[str, ...]) -> Entry | None:
-        """Also where a variable is empty or malformed."""
+        """Match even if a variable is empty or malformed."""
         if static := self._static.get((scheme, parts)):
             return static
         return next(

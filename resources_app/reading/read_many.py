@@ -1,4 +1,7 @@
-"""Several things in one answer of bounded size: ids and URIs mixed, cut at a budget, never silently."""
+"""Read several resources in one response of bounded size.
+
+Ids and URIs can be mixed, and truncation is always reported.
+"""
 
 import bisect
 import json
@@ -16,11 +19,11 @@ from resources_app.reading.result import Reading
 
 MAX_THINGS = 50
 MIN_TOKENS, DEFAULT_TOKENS, MAX_TOKENS = 100, 8000, 20_000
-# A cautious measure of our JSON, in UTF-8, for any script in the common tokenisers.
+# Conservative estimate for our JSON in UTF-8, for any script and the common tokenizers.
 BYTES_PER_TOKEN = 2.5
-# Brackets and cursor of an answer, and the note of what was cut.
+# Size of a response's brackets and cursor, and of the truncation note.
 FRAME, NOTE = 60, 80
-# Less of a text than this is not worth a call.
+# A shorter piece of text is not worth a call.
 LEAST = 50
 _MIRRORED_ID = re.compile("[0-9a-f]{32}")
 _COLLECTIONS = {"TASK": "tasks", "EPIC": "epics"}
@@ -28,7 +31,7 @@ _COLLECTIONS = {"TASK": "tasks", "EPIC": "epics"}
 
 @dataclass(frozen=True)
 class Place:
-    """Where an answer goes on: which of the things, and how far into its text."""
+    """Mark the place where a response continues: the index of the resource and the offset in its text."""
 
     index: int = 0
     offset: int = 0
@@ -38,7 +41,7 @@ class Place:
 
 
 def uri_for(name: str) -> str:
-    """TASK-0001 and EPIC-0001 by id, files by path; everything else is an address already."""
+    """Return the URI for TASK-0001, EPIC-0001 or a file path. Anything else is already a URI."""
     collection = _COLLECTIONS.get(name.partition("-")[0])
     if collection and "://" not in name:
         return build(collection, name)
@@ -46,30 +49,30 @@ def uri_for(name: str) -> str:
 
 
 def address_of(user: Person, name: str) -> str:
-    """Where anything that search returns can be read, by its id there. Mirrored things have the id of their tenant."""
+    """Return the URI for the id of any search result. Mirrored objects use the id of their tenant."""
     return (browsing.uri_named(user, name) if _MIRRORED_ID.fullmatch(name) else None) or uri_for(name)
 
 
 def weight(value: Any) -> int:
-    """Bytes as JSON without blanks."""
+    """Return the size in bytes as compact JSON."""
     return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass"))
 
 
 def room_for(max_tokens: int) -> int:
-    """Bytes."""
+    """Return the response size in bytes for `max_tokens`."""
     if not MIN_TOKENS <= max_tokens <= MAX_TOKENS:
         raise ValidationFailed(f"max_tokens is {MIN_TOKENS} to {MAX_TOKENS}.", field="max_tokens", value=max_tokens)
     return int(max_tokens * BYTES_PER_TOKEN)
 
 
 def fitting(text: str, room: int) -> int:
-    """How many characters of a text fit into so many bytes of JSON."""
+    """Return how many characters of a text fit into `room` bytes of JSON."""
     lengths = range(min(len(text), max(room, 0)) + 1)
     return bisect.bisect_right(lengths, room, key=lambda length: weight(text[:length]) - 2) - 1
 
 
 def read_many(actor: Actor, names: list[str], max_tokens: int, cursor: str | None) -> dict[str, Any]:
-    """What does not fit is named in `next_cursor`; what fails stands in the place of its result."""
+    """Read several resources. `next_cursor` names what did not fit; an error takes the place of its result."""
     if not 1 <= len(names) <= MAX_THINGS:
         raise ValidationFailed(f"Name 1 to {MAX_THINGS} ids or URIs.", field="id", max_entries=MAX_THINGS)
     left = room_for(max_tokens) - FRAME
@@ -103,14 +106,17 @@ def _lean(reading: Reading) -> dict[str, Any]:
 
 
 def _fit(shown: dict[str, Any], offset: int, left: int, *, is_first: bool) -> tuple[dict[str, Any] | None, int]:
-    """The thing, or the part of its text that fits, and where that part ends; None when it should wait for the next."""
+    """Return the resource or the part of its text that fits, and the end of that part.
+
+    Return None if the resource should wait for the next response.
+    """
     owner, key = _text_place(shown)
     text = owner.get(key, "") if owner else ""
     if offset:
         owner[key] = text = text[offset:]
         shown["continues_from"] = offset
     if "encoding" in shown:
-        left //= 2  # base64 has more tokens than anything that can be read
+        left //= 2  # base64 takes more tokens per byte than readable text
     if weight(shown) <= left:
         return shown, 0
     if not is_first:
@@ -134,7 +140,7 @@ def _too_large(shown: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text_place(shown: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """The long text of a result: a text resource itself, or the description of an item."""
+    """Return the location of a result's long text: a text resource itself, or the description of an item."""
     contents = shown.get("contents")
     if isinstance(contents, str):
         return shown, "contents"

@@ -1,4 +1,7 @@
-"""Every URI pattern, one row each. Reading, discovery, completion, the docs and docs/mcp-list.csv are made from it."""
+"""List every URI pattern, one per row.
+
+Reading, discovery, completion, the docs and docs/mcp-list.csv derive from it.
+"""
 
 from resources_app.models import Epic, Task
 from resources_app.querying.queries import parameters_for

@@ -1,4 +1,4 @@
-"""What a reader gets and gives."""
+"""Define the request and the result of a reader."""
 
 import base64
 import hashlib
@@ -22,7 +22,10 @@ class ReadRequest:
     variables: dict[str, str]
 
     def parameter(self, name: str, default: str = "") -> str:
-        """The one value of a parameter; a second one would be ignored, so it is refused."""
+        """Return the single value of a parameter.
+
+        A repeated parameter is rejected, since one value would be ignored.
+        """
         values = [value for key, value in self.uri.query if key == name]
         if len(values) > 1:
             raise ValidationFailed(f"{name} can be given once.", field=name, value=values)
@@ -30,7 +33,7 @@ class ReadRequest:
 
     @property
     def collection(self) -> str:
-        """archive/EPIC-0001/title reads like epics/EPIC-0001/title."""
+        """Return the collection. archive/EPIC-0001/title reads like epics/EPIC-0001/title."""
         if not self._in_archive:
             return self.uri.segments[0]
         return "epics" if self.variables["id"].startswith("EPIC") else "tasks"
@@ -50,7 +53,7 @@ class ReadRequest:
 
 @dataclass(frozen=True)
 class Reading:
-    """`contents` is a text, a JSON value, or bytes; the rest is what a caller needs to write back."""
+    """Hold the result of a read. `contents` is text, JSON or bytes; the rest is what a caller needs to write back."""
 
     uri: str
     mime_type: str
@@ -67,7 +70,7 @@ class Reading:
 
     @property
     def text(self) -> str:
-        """The contents as MCP sends them. A field without a value is an empty text."""
+        """Return the contents as MCP sends them. A field without a value is an empty text."""
         if isinstance(self.contents, str):
             return self.contents
         if self.contents is None and self.mime_type.startswith("text/"):
@@ -98,7 +101,7 @@ class Reading:
 
 
 def content_etag(contents: Any) -> str:
-    """For what has no version of its own: collections and computed answers."""
+    """Return an ETag for content without a version: collections and computed responses."""
     raw = contents if isinstance(contents, bytes) else json.dumps(contents, sort_keys=True).encode()
     return hashlib.blake2b(raw, digest_size=10).hexdigest()
 

@@ -1,4 +1,4 @@
-"""The JSON shapes of everything, as plain dictionaries: REST, MCP and the viewer all show these."""
+"""Build the JSON of every kind as plain dictionaries, for REST, MCP and the viewer."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,7 +13,7 @@ from resources_app.intelligencebank.sync.advice import ADVICE
 from resources_app.models import Change, Comment, Epic, Folder, IBSyncRun, Job, Resource, Task
 from resources_app.writing.results import warnings_about
 
-# Kept in the history but not part of what a caller sees.
+# Kept in history but not shown to callers.
 _INTERNAL = ("extra", "path")
 
 
@@ -22,17 +22,17 @@ def item_json(item: Task | Epic, user: Person) -> dict[str, Any]:
 
 
 def items_json(items: Iterable[Task | Epic], user: Person) -> list[dict[str, Any]]:
-    """A page of items as the user sees them: ids of what is hidden from them are masked, by one query for all."""
+    """Return a page of items as the user sees them. Hidden ids are masked with one query."""
     return Mask(user).all_shown(whole_item_json(item) for item in items)
 
 
 def whole_item_json(item: Task | Epic) -> dict[str, Any]:
-    """The item with every id it names. Mask it before somebody else than their author sees it."""
+    """Return the item with every id it names. Mask it before showing it to any user but its author."""
     return item_json_at(item, document_of(item), item.version)
 
 
 def item_json_at(item: Task | Epic, document: Document, version: int) -> dict[str, Any]:
-    """The item as of a version: its fields from the document, its identity from the row."""
+    """Return the item as of a version: fields from the document, identity from the row."""
     shown: dict[str, Any] = {"id": item.ref, "type": item.KIND}
     shown |= {name: value for name, value in document.items() if name not in _INTERNAL}
     if item.KIND == "task":
@@ -46,13 +46,13 @@ def item_json_at(item: Task | Epic, document: Document, version: int) -> dict[st
 
 
 def created_json(item: Task | Epic) -> dict[str, Any]:
-    """What a caller just wrote names nothing that is hidden from them."""
+    """Return a created item unmasked: it names nothing that is hidden from the caller who just wrote it."""
     warnings = warnings_about(item.description)
     return whole_item_json(item) | ({"warnings": warnings} if warnings else {})
 
 
 def item_line(item: dict[str, Any]) -> dict[str, Any]:
-    """An item of a list as an agent needs it: enough to choose by, nothing empty, no long text."""
+    """Return an item for a list read by agents: enough to choose by, without empty values or long text."""
     names = ("id", "title", "status", "priority", "assignee", "epic_id", "labels", "due_date", "updated_at")
     return {name: item[name] for name in names if item.get(name) not in (None, [], "none")}
 
@@ -73,7 +73,7 @@ def comment_json(comment: Comment) -> dict[str, Any]:
 
 
 def resource_json(resource: Resource) -> dict[str, Any]:
-    """The facts of a file, without its content."""
+    """Return the metadata of a file, without its content."""
     return {
         "path": resource.path,
         "uri": uri_of(resource),
@@ -134,7 +134,7 @@ def version_json(change: Change, etag: str) -> dict[str, Any]:
 
 
 def sync_run_json(run: IBSyncRun) -> dict[str, Any]:
-    """A run of IntelligenceBank in the words of a job; its turns are jobs of their own that nobody needs to see."""
+    """Present an IntelligenceBank sync run like a job. The worker jobs behind it are not shown."""
     states = {"running": "running", "paused": "pending", "complete": "done"}
     return {
         "id": f"sync-{run.pk}",
@@ -153,7 +153,7 @@ def sync_run_json(run: IBSyncRun) -> dict[str, Any]:
 
 
 def _sync_progress(run: IBSyncRun) -> dict[str, Any]:
-    """Rows that come twice, because pages overlap, count twice: about how many there are is all that is known."""
+    """Estimate the progress. Overlapping pages count rows twice, so the totals are approximate."""
     rows = run.counters.get("rows", 0)
     if run.finished_at:
         return {"done": rows, "total": 0, "note": f"{rows} rows read"}

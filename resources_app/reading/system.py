@@ -1,4 +1,4 @@
-"""Who am I, who is there, what runs, and templates for new tasks."""
+"""Read system resources: the caller's status, users, roles, configuration, runs and task templates."""
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -13,7 +13,7 @@ from resources_app.reading.serializers import job_json, sync_run_json
 from resources_app.reading.templates import TEMPLATES
 
 MAX_ROWS = 200
-# Turns of workers at a sync run, which is shown itself, and the reading of rights, which never ends.
+# Worker jobs of sync runs, which are listed themselves, and the reading of rights, which never ends.
 UNSHOWN_JOBS = ("ib_sync", "ib_rights", "ib_rights_due")
 
 
@@ -61,7 +61,7 @@ def read_roles(request: ReadRequest) -> Reading:
 
 
 def read_sync_config(request: ReadRequest) -> Reading:
-    """Names and intervals; paths of this machine stay here."""
+    """Read the sync configuration: names and intervals, but no paths of this machine."""
     schedule = {name: str(entry["schedule"]) for name, entry in settings.CELERY_BEAT_SCHEDULE.items()}
     mirrors = [
         {"client_id": one.client_id, "state": one.state, "is_enabled": one.is_enabled, "freshness": freshness(one)}

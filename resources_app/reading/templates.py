@@ -1,4 +1,4 @@
-"""Templates for new tasks: a good start for the fields of the most common kinds of work."""
+"""Provide templates for new tasks of the most common kinds."""
 
 from dataclasses import dataclass
 from typing import Any

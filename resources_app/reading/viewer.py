@@ -1,4 +1,4 @@
-"""A reading as the viewer's split pane shows it (GET /mcp/resource)."""
+"""Format a reading for the viewer's split pane (GET /mcp/resource)."""
 
 import base64
 import json
@@ -14,7 +14,7 @@ _EXTENSIONS = {"application/json": "json", "text/markdown": "md", "text/plain": 
 
 
 def viewer_json(reading: Reading) -> dict[str, Any]:
-    """`path` is relative to its root: where a file lies on this machine is nobody's business."""
+    """Return the viewer's JSON. `path` is relative to its root, so that paths of this machine are not disclosed."""
     path = _path(reading.uri)
     content, frontmatter = _content(reading)
     return {

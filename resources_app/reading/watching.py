@@ -1,4 +1,4 @@
-"""Watching addresses: the changes after a position, which addresses each of them touches, and who may be told."""
+"""Watch URIs: read changes after a position, match them to URIs, and check which users may be notified."""
 
 import json
 from collections.abc import Callable, Collection, Iterator
@@ -28,7 +28,8 @@ from resources_app.reading import by_address
 from resources_app.reading.serializers import change_json
 from resources_app.vocabulary import IB_KINDS, Kind, Priority, Status
 
-# Whether a text has every word, as the index would find it. The index lies above this package and registers here.
+# Checks whether a text contains every word, as the search index would. The index is in a higher layer and registers
+# here.
 TextMatch = Callable[[str, str], bool]
 _text_match: list[TextMatch] = []
 _KINDS: dict[str, tuple[Kind, ...]] = {
@@ -39,9 +40,9 @@ _KINDS: dict[str, tuple[Kind, ...]] = {
 }
 _WHOLE_ITEM = frozenset({"file", "metadata", "versions", "updated_at", "version", "etag"})
 _DECIDE_READINESS = frozenset({"status", "depends_on", "archived_at"})
-# What the index has of an item.
+# Indexed fields of an item.
 _SEARCHED = frozenset({"title", "description", "evidence", "blocked_reason", "labels", "references"})
-# Filters on one entry of a field that is a list.
+# Filters on one entry of a list field.
 _LISTS = {"label": "labels", "depends_on": "depends_on"}
 _NOT_IN_DOCUMENTS = frozenset({"created_at", "updated_at"})
 
@@ -52,7 +53,7 @@ def use_text_match(match: TextMatch) -> None:
 
 @dataclass(frozen=True)
 class Page:
-    """`more` says that there is already something behind `end`, perhaps without a position yet."""
+    """Hold a page of changes. `more` means that changes exist after `end`, possibly without a position yet."""
 
     changes: list[Change]
     end: Position
@@ -60,13 +61,13 @@ class Page:
 
 
 def end_of_feed() -> Position:
-    """Return the place that everything committed from now on comes after."""
+    """Return the position that precedes everything committed from now on."""
     sequencing.sequence()
     return Position(SEQUENCED, sequencing.newest_number())
 
 
 def changes_after(position: Position, limit: int, until: Position | None = None) -> Page:
-    """For a reader that serves many people: nothing is filtered yet, see `visible_among`."""
+    """Return changes for a reader that serves many users. Nothing is filtered yet; see `visible_among`."""
     is_complete = sequencing.sequence()
     start = sequencing.resolve(position)
     rows = Change.objects.after(start)
@@ -80,7 +81,7 @@ def changes_after(position: Position, limit: int, until: Position | None = None)
 
 
 def visible_among(user_id: int, changes: Collection[int]) -> set[int]:
-    """Those of the changes, by id, that the user may see at this moment, with the roles of this moment."""
+    """Return the ids of the changes that the user can see now, with the user's current roles."""
     user = User.objects.filter(pk=user_id, is_active=True).first()
     if user is None:
         return set()
@@ -88,7 +89,10 @@ def visible_among(user_id: int, changes: Collection[int]) -> set[int]:
 
 
 def may_watch(actor: Actor, uri: str) -> bool:
-    """True, or the error that says why not: whoever may read an address that can change may watch it."""
+    """Return True if the actor can watch the URI, that is, can read it and it can change.
+
+    Raises the reason otherwise.
+    """
     if uris.parse(uri).version:
         raise InvalidUri("A version never changes; watch the address without it.", uri=uri)
     if not by_address.read(actor, uri).subscribable:
@@ -97,7 +101,10 @@ def may_watch(actor: Actor, uri: str) -> bool:
 
 
 def names_one_thing(uri: str) -> bool:
-    """An address below one thing is lost with the thing; a collection or folder stays when something in it is lost."""
+    """Return whether the URI names one object and disappears with it.
+
+    Collections and folders remain when an entry is lost.
+    """
     parsed = _parsed(uri)
     segments = parsed.segments
     if parsed.scheme == "ib":
@@ -106,23 +113,23 @@ def names_one_thing(uri: str) -> bool:
 
 
 def alters_list(change: Change) -> bool:
-    """Whether something appeared in, or went from, the list of all resources."""
+    """Return whether the change adds to or removes from the list of all resources."""
     return change.kind not in {Kind.COMMENT, Kind.IB_RESOURCE} and change.action != "update"
 
 
 def describe(change: Change, uri: str) -> dict[str, Any]:
-    """What a notice says of the change behind it."""
+    """Describe the change behind a notification."""
     return {
         "etag": _etag(change, _parsed(uri)),
         "author": change.author.username if change.author else None,
         "timestamp": change.created_at.isoformat(),
-        # Many users get the same notice: what it names, each reads for themselves.
+        # Many users get the same notification, so ids are masked. Each user reads the details separately.
         "change": without_refs(change_json(change)),
     }
 
 
 def matches(change: Change, uri: str) -> bool:
-    """Whether what can be read at the address may be another after the change than before."""
+    """Return whether the change may alter the content at the URI."""
     parsed = _parsed(uri)
     if parsed.scheme != "mcp":
         return parsed.scheme == "ib" and _mirror_matches(change, parsed)
@@ -148,7 +155,7 @@ def _parsed(uri: str) -> Uri:
 
 
 def _mirror_matches(change: Change, uri: Uri) -> bool:
-    """A thing itself, the folder it is in, and the one it has left."""
+    """Match the mirrored object, its folder and the folder it has left."""
     if change.kind not in IB_KINDS or not change.uri.startswith(f"ib://{uri.authority}/"):
         return False
     homes = change.operation.get("folders", ())
@@ -163,7 +170,7 @@ def _mirror_matches(change: Change, uri: Uri) -> bool:
 
 
 def _path_matches(change: Change, watched: str) -> bool:
-    """The file itself or a folder above it; a file that moved has two paths."""
+    """Match the file itself or an ancestor folder. A moved file has two paths."""
     paths = {change.ref}
     if "path" in change.fields:
         paths |= {str(document["path"]) for document in _before_and_after(change) if document}
@@ -190,7 +197,7 @@ def _commented_item(change: Change) -> str | None:
 
 
 def _collection_matches(change: Change, uri: Uri) -> bool:
-    """Tasks and epics enter, leave or change inside a collection: they are looked at before and after."""
+    """Match items that enter, leave or change inside a collection, by comparing them before and after."""
     archived = uri.segments[0] == "archive"
     epic = uri.segments[1] if len(uri.segments) > 1 else None
     pairs = [pair for pair in uri.query if pair[0] != "type"]
@@ -202,7 +209,7 @@ def _collection_matches(change: Change, uri: Uri) -> bool:
     if change.kind != model.KIND:
         return False
     if query.ready is not None and (change.action != "update" or _DECIDE_READINESS & set(change.fields)):
-        return True  # it may also be the one that another task waits for
+        return True  # another task may depend on it
 
     def belongs(document: Document) -> bool:
         return (
@@ -215,7 +222,7 @@ def _collection_matches(change: Change, uri: Uri) -> bool:
 
 
 def _before_and_after(change: Change) -> list[Document | None]:
-    """Every watched collection asks for the same two, so they are kept on the change."""
+    """Return the documents before and after, cached on the change because every watched collection needs them."""
     known: list[Document | None] | None = getattr(change, "_before_and_after", None)
     if known is None:
         versions = [change.version - 1, change.version] if change.version > 1 else [change.version]
@@ -225,7 +232,7 @@ def _before_and_after(change: Change) -> list[Document | None]:
 
 
 def _document(change: Change, version: int) -> Document | None:
-    """None when the history of that version is gone."""
+    """Return the document at a version, or None if its history is gone."""
     try:
         return revisions.document_at(change.kind, change.object_id, version)
     except NotFound:
@@ -241,7 +248,10 @@ def _selects(query: CollectionQuery, document: Document, change: Change) -> bool
 
 
 def _is_or_was_found(change: Change, document: Document, words: str) -> bool:
-    """As the list decides it: by the index. The index knows the present only; the text of before is read as it would be."""
+    """Decide by the index, like the list does.
+
+    The index has only the current text, so older text is matched directly.
+    """
     if _is_found(Epic if change.kind == Kind.EPIC else Task, change.object_id, words):
         return True
     if change.action == "update" and not _SEARCHED & set(change.fields):
@@ -260,20 +270,23 @@ def _is_found(model: type[Task] | type[Epic], number: int, words: str) -> bool:
 
 
 def _comment_moves(change: Change, model: type[Task] | type[Epic], words: str) -> bool:
-    """Comments are searched with their item: one may bring it into the list, and an edited one may take it out."""
+    """Match comments, which are searched with their item.
+
+    A new comment may bring the item into the list, and an edit may remove it.
+    """
     comment = Comment.objects.filter(pk=change.object_id).values(f"{model.KIND}_id").first()
     number = comment[f"{model.KIND}_id"] if comment else None
     return number is not None and (change.action != "create" or _is_found(model, number, words))
 
 
 def _meets(condition: Condition, document: Document, number: int) -> bool:
-    """The same comparison as in conditions.py, on a document instead of rows."""
+    """Compare like conditions.py, on a document instead of rows."""
     if condition.name in _NOT_IN_DOCUMENTS:
         return True
     if condition.name == "assignee" and ME in condition.values:
-        return True  # an address is watched by many, each of whom is meant
+        return True  # many users watch the same URI, and @me means each of them
     if condition.name in _LISTS:
-        # No dependency is a value to filter by, no label is not.
+        # "No dependency" is a value to filter by; "no label" is not.
         entries = document.get(_LISTS[condition.name]) or ([""] if condition.name == "depends_on" else [])
         return any(value in entries for value in condition.values) != (condition.operator == "!=")
     actual = number if condition.name == "id" else _plain(condition.name, _value(document, condition.name))

@@ -1,1 +1,1 @@
-"""What keeps secrets and requests inside: masking of secrets, public addresses."""
+"""Protect secrets and requests: secret masking and public-address checks."""

@@ -1,8 +1,8 @@
-"""Decide whether a network address is public. Every outgoing request asks here before it connects."""
+"""Decide whether a network address is public. Every outgoing request checks this before it connects."""
 
 import ipaddress
 
-# Addresses that carry another one inside: a name that resolves to them could lead to a private IPv4 address.
+# Addresses that embed another one: a name that resolves to them could lead to a private IPv4 address.
 _TRANSITION = tuple(
     ipaddress.ip_network(network)
     for network in (
@@ -19,7 +19,7 @@ _TRANSITION = tuple(
 
 
 def is_public(address: str) -> bool:
-    """Return True for a unicast address of the public internet, and for nothing else."""
+    """Return True only for a unicast address of the public internet."""
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:

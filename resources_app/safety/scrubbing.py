@@ -11,16 +11,16 @@ MASK = "[secret]"
 # A shorter literal would also mask ordinary words.
 MIN_LITERAL = 8
 
-# Names that may end a longer one, as in DB_PASSWORD or x-csrftoken; and names that count only as a whole word.
+# Names that may end a longer one, as in DB_PASSWORD or x-csrftoken, and names that count only as whole words.
 _ENDINGS = (
     r"password|passwd|secret|secret_key|(?:refresh|access|id|api|registration_access)[-_]?token|code_verifier"
     r"|session[-_]?(?:id|key)|csrfmiddlewaretoken|csrf[-_]?token|api[-_]?key|product[-_]?key|backlog_token"
 )
 _WORDS = r"code|sid|p60|p80|token|authorization"
 _NAME = re.compile(rf"(?i)\w*(?:{_ENDINGS})|sid|p60|p80|authorization|cookie|set-cookie")
-# Every repetition is bounded or starts at a word, so that a hostile text costs no more than its length.
+# Every repetition is bounded or starts at a word, so that hostile text is processed in linear time.
 _PATTERNS = (
-    # Our own tokens by their prefix, and the login tokens of IntelligenceBank.
+    # Our own tokens by prefix, and IntelligenceBank login tokens.
     re.compile(r"\bb[lor]_[A-Za-z0-9_-]{16,}"),
     re.compile(r"\bSFMyNTY\.[\w.-]+"),
     re.compile(r"(?i)(\b(?:bearer|basic)\s{1,8})(?!\[secret\])[^\s'\",]{6,}"),
@@ -45,7 +45,7 @@ def scrub_text(text: str) -> str:
 
 
 def names_a_secret(name: str) -> bool:
-    """Return whether a value under this name is a secret as a whole."""
+    """Return whether any value under this name is a secret."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -56,7 +56,7 @@ def _masked(found: re.Match[str]) -> str:
 
 
 def _literals() -> Iterator[str]:
-    """Yield the secrets this process was configured with, wherever in a text they stand."""
+    """Yield the secrets this process was configured with, to be masked anywhere in a text."""
     configured = (
         settings.SECRET_KEY,
         *settings.SECRET_KEY_FALLBACKS,
@@ -69,7 +69,7 @@ def _literals() -> Iterator[str]:
 
 @lru_cache(maxsize=8)
 def _passwords_in(url: str) -> tuple[str, ...]:
-    """Return the password as it stands in the URL, and decoded."""
+    """Return the password as written in the URL, and decoded."""
     try:
         written = urlsplit(url).password or ""
     except ValueError:

@@ -1,1 +1,1 @@
-"""The write path: one module per verb, and the session that every write goes through."""
+"""Implement the write path: one module per verb, and the session behind every write."""

@@ -1,4 +1,4 @@
-"""Many writes in one request: all or nothing, or each for itself; repeated safely by key; undone as a whole."""
+"""Apply many writes in one request, atomically or one by one. Retries are safe by key; a batch can be undone."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ REPORTED_EVERY = 25
 _ENTRY_KEYS = {"uri", "operation", "etag"}
 
 Answer = dict[str, Any]
-# How many are done, of how many.
+# Arguments: number done, total.
 Progress = Callable[[int, int], object]
 
 
@@ -42,7 +42,7 @@ def write_batch(
 
 
 def once(actor: Actor, key: str | None, body: Any, run: Callable[[], Answer]) -> Answer:
-    """Runs, and keeps the answer under the key in the same transaction; a repeat gets the kept answer."""
+    """Run, and store the response under the key in the same transaction. A retry gets the stored response."""
     owner = actor.user.pk
     if key is None or owner is None:
         return run()
@@ -59,7 +59,8 @@ def once(actor: Actor, key: str | None, body: Any, run: Callable[[], Answer]) ->
         except IntegrityError:
             return _kept_answer(owner, key, digest)
         answer = run()
-        # As text inside the JSON: an answer may quote a NUL from the request, which PostgreSQL's JSON cannot hold.
+        # Stored as text inside the JSON: a response may quote a NUL from the request, which PostgreSQL's JSON cannot
+        # hold.
         kept.answer = json.dumps(answer)
         kept.save(update_fields=["answer"])
     return answer

@@ -1,4 +1,4 @@
-"""The check boxes of a description: ticked by their line, refused when the line has become another."""
+"""Tick the checkboxes of a description by line. Rejected if the line has changed."""
 
 import re
 
@@ -7,13 +7,17 @@ from resources_app.identity.roles import Actor
 from resources_app.reading.by_address import read
 from resources_app.writing import write_path
 
-# As much of a line as tells it from its neighbours.
+# Enough of a line to distinguish it from its neighbours.
 LABEL = 100
 _BOX_LINE = re.compile(r"(\s*(?:>\s*)*(?:[-*+]|\d{1,9}[.)])\s+\[)([ xX])(\]\s)(.*)", re.DOTALL)
 
 
 def tick(actor: Actor, item_uri: str, line: int, label: str, *, checked: bool) -> None:
-    """`label` is what the reader saw beside the box: whoever edits above it meanwhile does not make us tick another box."""
+    """Tick or clear a checkbox.
+
+    `label` is the text the user saw beside the box, so that a concurrent edit above it does not make us tick another
+    box.
+    """
     uri = f"{item_uri}/description"
     reading = read(actor, uri)
     lines = str(reading.contents).split("\n")

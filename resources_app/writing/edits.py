@@ -1,4 +1,4 @@
-"""From an operation on an address to the fields it changes. No rows are written here."""
+"""Translate an operation on a URI into the fields it changes. No rows are written here."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,13 +22,13 @@ from resources_app.history.revisions import Document
 from resources_app.models.base import Versioned
 from resources_app.vocabulary import Kind, Priority
 
-# A null in a merge clears a field. Of the choices only a priority has a value for that.
+# A null in a merge clears a field. Among the choice fields, only priority has a value for that.
 NO_PRIORITY = Priority.NONE.label
 
 
 @dataclass(frozen=True)
 class Edit:
-    """`changed` is what the caller asked for and is validated; `internal` is what only our own functions may set."""
+    """Describe an edit. `changed` is requested by the caller and validated; `internal` is set only by our own code."""
 
     operation: dict[str, Any]
     changed: Document = field(default_factory=dict)
@@ -36,12 +36,15 @@ class Edit:
     splices: dict[str, list[Splice]] = field(default_factory=dict)
 
     def splices_to(self, after: Document) -> dict[str, list[Splice]]:
-        """Cleaning may alter a text, as it trims a title: then the splices do not lead there."""
+        """Return the splices that still apply. Cleaning may alter a text (it trims a title), which invalidates them."""
         return {name: made for name, made in self.splices.items() if self.changed[name] == after[name]}
 
 
 def allowed_operations(target: Target, *, is_text: bool = True) -> tuple[str, ...]:
-    """`is_text` is for files: of those that are binary, only the facts are edited."""
+    """Return the operations allowed on a target.
+
+    `is_text` applies to files: only the metadata of binary files is editable.
+    """
     if target.field is None:
         files = TEXT_OPERATIONS if target.kind == Kind.RESOURCE and is_text else ()
         return (*files, *ALLOWED["object"], "restore")
@@ -92,7 +95,7 @@ def _writable(thing: Versioned) -> list[Field]:
 
 
 def _edit_whole(target: Target, document: Document, operation: dict[str, Any]) -> Edit:
-    """A task or epic is an object; a file is its text, with its facts beside it."""
+    """Edit a whole object. A task or epic is an object; a file is its text plus metadata."""
     if target.kind == Kind.RESOURCE and _addresses_text(operation) and document["content"] is not None:
         return _edit_field(FIELDS[Kind.RESOURCE]["content"], document["content"], operation)
     if operation["type"] == "delete_field":

@@ -1,4 +1,4 @@
-"""Rows that mirror the list columns of a thing, so that filters use an index and the database guards what must hold."""
+"""Maintain rows that mirror list columns, so that filters use an index and the database enforces integrity."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ _LABELS: dict[type[Versioned], Any] = {Task: TaskLabel, Epic: EpicLabel}
 
 
 def follow(actor: Actor, thing: Versioned, changed: Document) -> None:
-    """Brings the rows beside `thing` in line with the fields that changed."""
+    """Update the related rows of `thing` to match the fields that changed."""
     if "labels" in changed:
         _follow_labels(thing, changed["labels"])
     if "groups" in changed and isinstance(thing, Task | Epic | Resource):
@@ -54,10 +54,13 @@ def _existing(actor: Actor, refs: list[str]) -> list[int]:
 
 
 def _refuse_cycle(task: Task, added: list[int]) -> None:
-    """Walks what the added tasks need, a level per query. One at a time: two edits could close a cycle together."""
+    """Reject a dependency cycle by walking the dependencies of the added tasks, one query per level.
+
+    Edits are serialized because two concurrent edits could close a cycle together.
+    """
     Sequence.objects.filter(prefix=Task.PREFIX).update(last=F("last"))
     if task.pk not in added and not TaskDependency.objects.filter(needs=task).exists():
-        return  # a circle would have to come back through something that needs this task
+        return  # a cycle would have to return through a task that needs this one
     level, seen = set(added), set(added)
     while level:
         if task.pk in level:

@@ -1,4 +1,4 @@
-"""Who may change which groups see a thing: it takes the thing away from everybody else."""
+"""Decide which actors may change the groups of an object, which hides it from all other users."""
 
 from resources_app.errors import PermissionDenied
 from resources_app.identity.roles import Actor, groups_of
@@ -8,7 +8,7 @@ from resources_app.models.base import Versioned
 
 
 def refuse_restricting(actor: Actor, thing: Versioned) -> None:
-    """Raises PermissionDenied unless the thing is the actor's own, or its epic is limited to a group of theirs."""
+    """Raise PermissionDenied unless the actor is creator, assignee, admin, or in a group of the task's epic."""
     if not may_restrict(actor, thing):
         raise PermissionDenied(
             f"Only the creator or assignee of a {thing.KIND}, a member of its epic's groups, or an admin limits who sees it.",

@@ -1,4 +1,4 @@
-"""What a write answers: the new ETag and a diff; what a conflict shows: the diff from the caller's version to now."""
+"""Build the response of a write (new ETag and diff) and of a conflict (diff from the caller's version to now)."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -30,8 +30,11 @@ def outcome_of(
     *,
     asked: Collection[str],
 ) -> dict[str, Any]:
-    """`before` and `after` are as the caller sees them. `asked` are the fields the caller changed; what a file's
-    frontmatter says of it follows its text."""
+    """Return the response of a write.
+
+    `before` and `after` are masked for the caller. `asked` names the fields the caller changed; metadata derived from a
+    file's frontmatter follows its text.
+    """
     warnings = warnings_about("\n".join(_added_texts(thing, before, after, splices)))
     version = thing.field_versions.get(target.etag_field, 1) if target.field else thing.version
     return {
@@ -46,7 +49,7 @@ def outcome_of(
 
 
 def warnings_about(text: str) -> list[str]:
-    """What is saved as it is, although it will trouble somebody."""
+    """Return warnings about text that is saved as is but will cause trouble."""
     return [
         f"{path} works on one machine only; write mcp://backlog/resources/… instead (manage.py convert_uris)."
         for path in machine_specific_paths(text)[:MAX_WARNINGS]
@@ -56,7 +59,7 @@ def warnings_about(text: str) -> list[str]:
 def _added_texts(
     thing: Versioned, before: Document, after: Document, splices: Mapping[str, list[Splice]]
 ) -> Iterator[str]:
-    """Only what this write brought: its cost is the edit, not the text."""
+    """Yield only the text added by this write, so that the cost depends on the edit and not on the whole text."""
     for name, field in FIELDS[thing.KIND].items():
         old, new = before.get(name), after.get(name)
         if field.shape == "text" and isinstance(old, str) and isinstance(new, str) and old != new:
@@ -70,7 +73,7 @@ def describe_change(
     now: Document,
     as_seen: Callable[[list[Document]], list[Document]],
 ) -> Any:
-    """For a conflict. None when the history of that version is gone."""
+    """Return the diff for a conflict, or None if the history of that version is gone."""
     try:
         then = revisions.document_at(thing.KIND, thing.pk, since_version)
     except NotFound:
@@ -99,7 +102,7 @@ def value_at(target: Target, document: Document) -> Any:
 
 
 def size_of(value: Any) -> int:
-    """Bytes, as the value travels."""
+    """Return the size in bytes as transmitted."""
     return len((value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).encode())
 
 

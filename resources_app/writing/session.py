@@ -1,4 +1,4 @@
-"""One transaction of writes: rows are locked once, each operation sees those before it, each leaves its history."""
+"""Run writes in one transaction. Rows are locked once, each operation sees the previous ones, and each is recorded."""
 
 import uuid
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ from resources_app.writing.results import describe_change, outcome_of
 
 
 class WriteSession:
-    """Lives inside one database transaction, which its owner opens and closes."""
+    """Apply writes inside one database transaction, which the caller opens and closes."""
 
     def __init__(
         self, actor: Actor, batch: uuid.UUID | None = None, *, dry_run: bool = False, atomic: bool = False
@@ -66,12 +66,12 @@ class WriteSession:
             raise
 
     def lock_all(self, targets: Iterable[Target]) -> None:
-        """Always in the same order: two batches over the same rows wait for each other instead of deadlocking."""
+        """Lock in a fixed order: two batches over the same rows wait for each other instead of deadlocking."""
         for target in sorted(set(targets), key=lambda target: (target.kind, str(target.lookup[1]))):
             try:
                 self.lock(target)
             except (NotFound, InvalidOperation):
-                continue  # the operation itself will say so
+                continue  # the operation itself will report it
 
     def apply(self, target: Target, uri: str, operation: Any, etag: Any = None) -> dict[str, Any]:
         thing = self.lock(target)
@@ -85,13 +85,13 @@ class WriteSession:
         return answer | {"etag": self._stored_etag(thing, target)} if self.dry_run else answer
 
     def _edit(self, thing: Versioned, target: Target, operation: Any) -> Edit:
-        """The caller edits what they see: an id that is hidden from them can be kept or removed, not guessed."""
+        """Edit the document as the caller sees it: a hidden id can be kept or removed, not guessed."""
         edit = make_edit(thing, target, self.mask.shown(document_of(thing)), operation)
         is_restored = edit.operation["type"] == "restore"
         return replace(edit, changed=self.mask.shown(edit.changed)) if is_restored else edit
 
     def save(self, thing: Versioned, edit: Edit, *, uri: str, action: str) -> Document:
-        """Writes what the edit changed, and nothing when it changed nothing. Returns the document as it was before."""
+        """Write the changes of an edit, or nothing if there are none. Return the document before the edit."""
         before = document_of(thing)
         cleaned = self.mask.restored(before, clean_changes(thing.KIND, edit.changed)) | edit.internal
         text = cleaned.get("content")
@@ -115,7 +115,7 @@ class WriteSession:
         return before
 
     def insert(self, thing: Versioned, document: Document, *, uri: str | None = None, operation: Any = None) -> None:
-        """A new row, its side rows, and the first revision, which is whole."""
+        """Insert a new row, its related rows, and the first revision, which is a snapshot."""
         at = None if thing.created_at else self.actor.moment
         if at:
             thing.created_at = at
@@ -128,11 +128,11 @@ class WriteSession:
         self._record(thing, uri or uri_of(thing), "create", fields, operation or {"type": "create"}, {}, whole, at)
 
     def forget(self) -> None:
-        """After a rollback to a savepoint the rows in memory may be ahead of the database."""
+        """Drop cached rows: after a rollback to a savepoint they may be ahead of the database."""
         self._things.clear()
 
     def check_etag(self, thing: Versioned, target: Target, etag: Any) -> None:
-        """Take an ETag or Preconditions. Raises Conflict where they do not hold."""
+        """Check an ETag or Preconditions. Raises Conflict if they do not hold."""
         current, conditions = current_etag(thing, target), preconditions(etag)
         if conditions.is_stale(current, thing.updated_at):
             self._refuse_stale(thing, target, conditions)
@@ -165,13 +165,19 @@ class WriteSession:
         raise _conflict(stored, version, diff, within_batch=within_batch)
 
     def _stored_etag(self, thing: Versioned, target: Target) -> str:
-        """The one that holds when this session is taken back: its own versions are then given to what others write."""
+        """Return the ETag that is valid if this session rolls back.
+
+        After a rollback, other writers reuse its version numbers.
+        """
         return _etag(thing.ref, target, *self._as_stored[target.kind, target.lookup])
 
     def _update_row(
         self, thing: Versioned, columns: Document, fields: list[str], delta: revisions.Delta, after: Document
     ) -> Document | None:
-        """The version is checked by the UPDATE itself; the row lock above only saves others from trying in vain."""
+        """Update the row.
+
+        The UPDATE itself checks the version; the row lock only spares other writers a failed attempt.
+        """
         was = thing.version
         weight = thing.delta_weight + revisions.weigh(delta)
         snapshot = after if revisions.snapshot_due(thing, weight, after) else None
@@ -200,7 +206,7 @@ class WriteSession:
         snapshot: Document | None,
         at: datetime | None,
     ) -> None:
-        """`at` is when the row says it was written; not for a row that brings older times with it."""
+        """Record the change. `at` is the row's write time, or None for a row that brings older times with it."""
         change = change_log.record(
             self.actor, thing, uri=uri, action=action, fields=fields, operation=operation, batch=self.batch, at=at
         )
@@ -213,11 +219,12 @@ class _Turn(Func):
 
 
 def _lock_row(rows: Any, target: Target) -> None:
-    """Lock the row and return nothing of it: the caller reads it afterwards, in a statement of its own.
+    """Lock the row without returning it. The caller reads it afterwards, in a separate statement.
 
-    After a wait PostgreSQL re-reads the locked row alone; what the same statement joins or looks up beside it (the
-    assignee, the readers) is still as it was before the wait. PostgreSQL also grants a row lock in no order, so the
-    statement first queues for an advisory lock, which is granted in FIFO order. On SQLite the transaction is the lock.
+    After a wait PostgreSQL re-reads only the locked row. Rows that the same statement joins or looks up (the assignee,
+    the readers) are still in their state before the wait. PostgreSQL also grants row locks in no particular order, so
+    the statement first queues for an advisory lock, which is granted in FIFO order. On SQLite the transaction is the
+    lock.
     """
     if connection.vendor != "postgresql":
         return
@@ -250,7 +257,7 @@ def _conflict(etag: str, version: int, diff: Any, *, within_batch: bool = False)
 
 
 def address_of(thing: Versioned, target: Target) -> str:
-    """As we write it, whatever escapes or second names of a field the caller used."""
+    """Return the canonical URI, regardless of escapes or field aliases the caller used."""
     if target.field is None or isinstance(thing, Comment):
         return uri_of(thing)
     element = () if target.index is None else (str(target.index),)

@@ -1,6 +1,6 @@
-"""Stored resources: create, upload again, move, remove. Each is one transaction with its change and revision.
+"""Create, replace, move and remove stored files, each in one transaction with its change and revision.
 
-A path belongs to one row for ever: creating at the path of an archived resource continues it with a new version.
+A path belongs to one row forever: creating a file at the path of an archived one continues it with a new version.
 """
 
 from dataclasses import replace
@@ -36,7 +36,7 @@ def create_resource(
     tags: list[str] | None = None,
     groups: list[str] | None = None,
 ) -> Resource:
-    """What is not given is taken from the frontmatter of a markdown file."""
+    """Create a file. Metadata that is not given is taken from the frontmatter of a markdown file."""
     _refuse_mounted(folders.check_path(path))
     found = examine_upload(path, content, mime_type)
     given = {"title": title, "description": description, "tags": tags, "groups": groups}
@@ -55,7 +55,7 @@ def create_resource(
 def upload(
     actor: Actor, path: str, content: bytes, *, mime_type: str | None = None, etag: Etag = None
 ) -> tuple[Resource, bool]:
-    """Create the file, or replace the one that is there. Return it and whether it is new."""
+    """Create the file or replace the existing one. Return it and whether it is new."""
     exists = Resource.objects.visible_to(actor.user).live().filter(path=path).exists()
     if exists or preconditions(etag).need_existence:
         return replace_content(actor, path, content, etag), False
@@ -63,7 +63,7 @@ def upload(
 
 
 def replace_content(actor: Actor, path: str, content: str | bytes, etag: Etag = None) -> Resource:
-    """The file uploaded again, text or binary. The same bytes again change nothing."""
+    """Replace a file's content, text or binary. Identical bytes change nothing."""
     found = examine_upload(path, content)
     with write_transaction():
         session = WriteSession(actor)
@@ -93,9 +93,10 @@ def move(actor: Actor, path: str, new_path: str, etag: Etag = None) -> Resource:
 
 
 def revise(actor: Actor, path: str, values: dict[str, Any], etag: Etag = None) -> str:
-    """Move the file where `values` name another path, and set its other facts; all of it applies, or nothing.
+    """Move the file if `values` has another path, and set its other metadata, atomically.
 
-    Return the path it has then."""
+    Return its path afterwards.
+    """
     facts = {name: value for name, value in values.items() if name != "path"}
     with write_transaction():
         if "path" in values:
@@ -106,7 +107,7 @@ def revise(actor: Actor, path: str, values: dict[str, Any], etag: Etag = None) -
 
 
 def remove(actor: Actor, path: str, etag: Etag = None) -> Versioned:
-    """Archived: its history stays, and so does its path."""
+    """Archive a file. Its history and its path are kept."""
     _refuse_mounted(path)
     return write_path.archive(actor, uris.build_path(path), etag)
 
@@ -114,7 +115,7 @@ def remove(actor: Actor, path: str, etag: Etag = None) -> Versioned:
 def insert(
     session: WriteSession, path: str, chain: list[Folder], found: Contents, facts: Document, root: str = ""
 ) -> Resource:
-    """A new row in the claimed folders."""
+    """Insert a new row in the claimed folders."""
     document = clean_changes(Kind.RESOURCE, facts) | {"content": found.text}
     resource = Resource(
         path=path,
@@ -132,7 +133,7 @@ def insert(
 def renew(
     session: WriteSession, resource: Resource, found: Contents, facts: Document, *, action: str, root: str = ""
 ) -> None:
-    """A new version with other bytes. The history keeps texts; of binary files it keeps which bytes they were."""
+    """Write a new version with other bytes. History keeps texts; of binary files it keeps only the hash."""
     binary = _binary_columns(found, root) if found.text is None else {}
     _set_columns(resource, {"root": root, "mime_type": found.mime_type, **binary})
     identity = {"sha256": found.sha256} if binary else {}
@@ -145,7 +146,7 @@ def renew(
 
 
 def _at_path(actor: Actor, path: str) -> Resource | None:
-    """The archived resource that a new one at this path continues."""
+    """Return the archived resource that a new one at this path continues. Raises if the path is taken."""
     old = Resource.objects.select_for_update(no_key=True).filter(path=path).first()
     if old is None:
         return None
@@ -161,19 +162,19 @@ def _sees(actor: Actor, resource: Resource) -> bool:
 def _lock(session: WriteSession, path: str, etag: Etag) -> Resource:
     target = resource_target(path)
     resource = session.lock(target)
-    assert isinstance(resource, Resource)  # noqa: S101  for the type checker: the target is one
+    assert isinstance(resource, Resource)  # noqa: S101  for the type checker: the target is a resource
     refuse_read_only(resource)
     session.check_etag(resource, target, etag)
     return resource
 
 
 def _binary_columns(found: Contents, root: str) -> dict[str, Any]:
-    """A text's columns follow it by themselves. The bytes of a mirrored file stay on disk."""
+    """Return the columns of a binary file; those of a text are derived. The bytes of a mirrored file stay on disk."""
     return {"size": found.size, "sha256": found.sha256, "frontmatter": {}, "blob": None if root else found.raw}
 
 
 def _named_columns(resource: Resource, new_path: str) -> dict[str, Any]:
-    """What another name says about the same bytes, unless somebody said otherwise."""
+    """Return the columns that depend on the file name, unless a user set them explicitly."""
     columns = derived_columns(new_path, resource.content) if resource.content is not None else {}
     by_name = mime_type_by_name(new_path)
     if by_name and resource.content is not None and resource.mime_type == mime_type_by_name(resource.path):
@@ -182,7 +183,7 @@ def _named_columns(resource: Resource, new_path: str) -> dict[str, Any]:
 
 
 def _set_columns(resource: Resource, columns: dict[str, Any]) -> None:
-    """Columns without a history, set before the version is written: who listens to the change sees the whole row."""
+    """Set columns without history before the version is written, so that change listeners see the whole row."""
     Resource.objects.filter(pk=resource.pk).update(**columns)
     for name, value in columns.items():
         setattr(resource, name, value)

@@ -1,4 +1,4 @@
-"""Undo of everything one batch or one agent's run did, as one new write; refused where something has moved on since."""
+"""Undo all changes of a batch or an agent run as one new write. Rejected if a field has changed since."""
 
 import uuid
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def undo_batch(actor: Actor, batch: str) -> dict[str, Any]:
 
 
 def undo_run(actor: Actor, agent: Any, since: Any, until: Any = None) -> dict[str, Any]:
-    """All that one agent wrote between two moments (up to now), in the name of the person who asks."""
+    """Undo everything one agent wrote for the calling user between two times (default: until now)."""
     agent = clean_text("agent", agent, 100)
     since, until = _moment("since", since), _moment("until", until) if until else timezone.now()
     run = Change.objects.filter(author_id=actor.user.pk, agent=agent, created_at__gte=since, created_at__lte=until)
@@ -68,7 +68,7 @@ def _undo(actor: Actor, changes: Any, operation: dict[str, Any]) -> dict[str, An
         _refuse_moved_on(things, by_thing)
         for key, thing in things.items():
             edit = _reverse(thing, by_thing[key], operation)
-            # An id that is hidden from who undoes stays where it is, and is named to nobody.
+            # An id hidden from the caller stays unchanged and is never disclosed.
             seen = replace(edit, changed=session.mask.shown(edit.changed))
             session.save(thing, seen, uri=uri_of(thing), action="undo")
     return {"batch": str(undo_id), "undone": len(visible), "things": [uri_of(thing) for thing in things.values()]}
@@ -79,7 +79,7 @@ def _target(kind: str, object_id: int) -> Target:
 
 
 def _refuse_moved_on(things: dict[tuple[str, int], Versioned], by_thing: dict[tuple[str, int], list[Change]]) -> None:
-    """A field that somebody changed after the run is theirs now."""
+    """Reject the undo if a field was changed after the run."""
     moved = [
         {"uri": uri_of(thing), "field": name, "version": thing.field_versions[name]}
         for key, thing in things.items()
@@ -95,7 +95,7 @@ def _refuse_moved_on(things: dict[tuple[str, int], Versioned], by_thing: dict[tu
 
 
 def _reverse(thing: Versioned, run: Sequence[Change], operation: dict[str, Any]) -> Edit:
-    """Back to the version before the run; what the run created is archived."""
+    """Return the edit back to the version before the run. Objects created by the run are archived."""
     first = run[0]
     if first.action == "create":
         return Edit(operation, internal={"archived_at": run[-1].created_at.isoformat()})
@@ -111,7 +111,7 @@ def _reverse(thing: Versioned, run: Sequence[Change], operation: dict[str, Any])
 
 
 def _refuse_lost_file(resource: Resource, run: Sequence[Change], before: Document) -> None:
-    """The bytes of a binary file are not in the history, and its old path may be somebody else's by now."""
+    """Reject an undo whose file is lost: history has no binary bytes, and the old path may be taken by now."""
     if {"content", "sha256"} & set(_touched(run)):
         refuse_lost_bytes(before, run[0].version - 1)
     if Resource.objects.filter(path=before["path"]).exclude(pk=resource.pk).exists():

@@ -1,4 +1,7 @@
-"""The only way in. One transaction = row + revision + change; every adapter, job and command writes through here."""
+"""Write to the backlog.
+
+One transaction holds row, revision and change; every adapter, job and command uses this module.
+"""
 
 import sqlite3
 from collections.abc import Iterator
@@ -26,20 +29,20 @@ from resources_app.vocabulary import Kind
 from resources_app.writing.edits import Edit
 from resources_app.writing.session import WriteSession, refuse_mirrored, refuse_read_only, refuse_words_of_others
 
-# PostgreSQL checks references when the transaction ends. SQLite has one writer at a time, so nothing can vanish there.
+# PostgreSQL checks references at commit. SQLite has one writer at a time, so nothing can vanish there.
 FOREIGN_KEY_VIOLATION = "23503"
 DISK_FULL = ("53100", sqlite3.SQLITE_FULL)
 
 
 @contextmanager
 def write_transaction() -> Iterator[None]:
-    """A busy or lost database is an answer the caller can act on, and nothing of the write remains."""
+    """Open a write transaction. A busy or lost database raises Unavailable, and nothing of the write remains."""
     try:
         with transaction.atomic():
             yield
     except OperationalError as error:
         if getattr(error.__cause__, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
-            raise  # a wrong statement, such as one for another schema: see schema.py
+            raise  # a wrong statement, such as one for another schema; see schema.py
         raise _refusal(error) from error
     except IntegrityError as error:
         if getattr(error.__cause__, "sqlstate", "") != FOREIGN_KEY_VIOLATION:
@@ -58,7 +61,7 @@ def _refusal(error: OperationalError) -> Unavailable:
 
 
 def written_target(uri: Any) -> Target:
-    """An address that answers to readers alone is a wrong place for a write, not a wrong address."""
+    """Return the target of a write. Raises InvalidOperation, not InvalidUri, for a URI that is valid but read-only."""
     parsed = uris.parse(uri)
     try:
         return target_of(parsed)
@@ -78,7 +81,7 @@ def create_item(
     updated_at: datetime | None = None,
     extra: dict[str, Any] | None = None,
 ) -> Task | Epic:
-    """A new task or epic. Importers keep the number, the times and the keys that have no field."""
+    """Create a task or epic. Importers keep the number, the times and the keys that have no field."""
     model = Task if kind == Kind.TASK else Epic
     document = defaults(kind) | clean_changes(kind, {"title": None, **values})
     with write_transaction():
@@ -108,7 +111,7 @@ def add_comment(actor: Actor, item_uri: str, body: Any, *, created_at: datetime 
     return comment
 
 
-# An ETag, or all the preconditions of a request.
+# An ETag, or all preconditions of a request.
 Etag = str | Preconditions | None
 
 
@@ -129,7 +132,7 @@ def unarchive(actor: Actor, uri: str, etag: Etag = None) -> Versioned:
 
 
 def delete_permanently(actor: Actor, uri: str, etag: Etag = None) -> None:
-    """Row and texts are gone for good; the audit trail keeps that it happened. Admins only."""
+    """Delete the row and its texts for good. The audit trail records the deletion. Admins only."""
     if not actor.is_admin:
         raise PermissionDenied("Only admins delete permanently.", suggestion="Archive it instead.")
     target = _whole(uri)
@@ -195,7 +198,7 @@ def _delete_row(thing: Versioned) -> None:
 
 
 def _allocate(prefix: str, wanted: int | None) -> int:
-    """The row lock of the counter makes numbers unique, also against an import that brings its own."""
+    """Allocate a number. The counter's row lock makes numbers unique, even against an import with given numbers."""
     counter = Sequence.objects.filter(prefix=prefix)
     counter.update(last=F("last") + 1 if wanted is None else Greatest(F("last"), wanted))
     return counter.values_list("last", flat=True).get() if wanted is None else wanted

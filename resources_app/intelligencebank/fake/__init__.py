@@ -1,1 +1,1 @@
-"""A faithful fake of IntelligenceBank: real HTTP on separate ports, with every doubt about the real one as a switch."""
+"""Fake IntelligenceBank over real HTTP on separate ports, with a switch for every unknown of the real service."""

@@ -1,4 +1,4 @@
-"""The tenant of the demo: the library of a small marketing team; and a large one for measuring."""
+"""Build the demo tenant, the library of a small marketing team, and a large tenant for benchmarks."""
 
 from resources_app.intelligencebank.fake.service import FakeIB
 from resources_app.intelligencebank.fake.world import ROOT_ID, Tenant
@@ -6,7 +6,7 @@ from resources_app.intelligencebank.fake.world import ROOT_ID, Tenant
 CLIENT_ID = "DEMO42"
 LARGE_ID = "LARGE1"
 SERVICE, LARGE_SERVICE = "mirror@example.com", "large@example.com"
-# Of a fake that only this machine reaches.
+# Passwords of a fake that only this machine can reach.
 PASSWORD = "demo-mirror-password"  # noqa: S105
 PEOPLE_PASSWORD = "demo-person-password"  # noqa: S105
 FOLDERS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -28,7 +28,7 @@ NAMES = (
     *("Poster A2", "Booth panorama", "Team at work", "Founder portrait", "Product front", "Product side", "Packaging"),
     *("Skyline at dusk", "Office entrance", "Model release form", "Photo licence", "Social square", "Roll-up banner"),
 )
-# Who sees what: everybody of the demo team signs in as name@example.com.
+# Folder levels by user. Each member of the demo team signs in as name@example.com.
 GRANTS: dict[str, dict[str, str]] = {
     "admin": {"Brand": "admin", "Campaigns": "admin", "Photos": "admin", "Legal": "admin"},
     "alice": {"Brand": "access", "Campaigns": "publish", "Photos": "access"},
@@ -60,7 +60,7 @@ def fill(fake: FakeIB) -> Tenant:
 
 
 def fill_large(fake: FakeIB, resources: int) -> Tenant:
-    """A folder for every two thousand resources, up to fifty, with ten below each."""
+    """Create one folder per two thousand resources, up to fifty, each with ten subfolders."""
     areas = max(1, min(50, resources // 2_000))
     tenant = fake.tenant(LARGE_ID)
     tenant.add_person(LARGE_SERVICE, PASSWORD, main_admin=True)

@@ -1,4 +1,4 @@
-"""The sessions of the fake in a file, so that people stay signed in when it restarts."""
+"""Persist the fake's sessions in a file, so that users stay signed in when it restarts."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from resources_app.intelligencebank.fake.service import FakeIB, SessionOf
 
 
 def keep_sessions(fake: FakeIB, file: Path) -> None:
-    """Read the sessions that the file holds, and write them there whenever they change."""
+    """Load the sessions from the file, and write them back whenever they change."""
     kept = _read(file)
     fake.sessions |= {sid: session for sid, facts in kept["sessions"].items() if (session := _session(fake, facts))}
     fake.pending |= {token: _session(fake, facts) for token, facts in kept["pending"].items()}

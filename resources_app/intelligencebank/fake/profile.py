@@ -1,4 +1,4 @@
-"""What nobody outside knows about IntelligenceBank, as switches; and the faults a network can have."""
+"""Switch between possible behaviours of IntelligenceBank that are undocumented, and inject network faults."""
 
 import random
 import re
@@ -13,7 +13,7 @@ TOUCHES = ("move", "tag", "permission", "folder_move")
 
 @dataclass(frozen=True)
 class Profile:
-    """The defaults are the likeliest answers."""
+    """Hold the switches. The defaults are the most likely behaviours."""
 
     expired: Literal["401", "200"] = "401"
     expired_text: str = AUTH_ERRORS[0]
@@ -24,18 +24,19 @@ class Profile:
     deleted: Literal["absent", "status"] = "absent"
     count: Literal["visible", "total", "stale"] = "visible"
     ties: Literal["stable", "shuffled"] = "stable"
-    # What changes the lastUpdateTime of a resource, beside a change of its fields; folder_move is of the folder above.
+    # Events that change a resource's lastUpdateTime, beside a change of its fields. folder_move refers to the parent
+    # folder.
     touching: frozenset[str] = frozenset({"move", "tag", "permission"})
     session: Literal["absolute", "sliding"] = "absolute"
     sessions: Literal["many", "single"] = "many"
     root_listing: Literal["root", "children"] = "root"
-    # A range of times among the wrapped_conditions: nobody has been seen using one.
+    # Time ranges in wrapped_conditions. No known client uses them.
     ranges: Literal["refused", "ignored", "honoured"] = "refused"
     calls_per_minute: int = 0
 
 
 def switched(profile: Profile, name: str, value: str) -> Profile:
-    """By names and words, as a person types them. ValueError says what there is."""
+    """Set a switch by name and word, as typed by a user. Raises ValueError with the valid choices."""
     kinds = get_type_hints(Profile)
     if name not in kinds:
         raise ValueError(f"{name!r} is no switch; there are {', '.join(kinds)}.")
@@ -47,7 +48,7 @@ def switched(profile: Profile, name: str, value: str) -> Profile:
     return replace(profile, **{name: read(value)})
 
 
-# How a call can fail, beside a plain number, which is a status.
+# Kinds of failure. A plain number is an HTTP status.
 FAULTS = (
     *("400", "401", "403", "404", "409", "429", "500", "503"),
     *("html", "slow_headers", "slow_body", "truncated", "bad_json", "null_response", "rows_object"),
@@ -58,7 +59,7 @@ STAGES = ("address", "login", "folders", "resources", "in_folder", "recent", "by
 
 @dataclass
 class Fault:
-    """Strikes calls of one stage: the n-th, every one from it on `times` times, or some by chance."""
+    """Inject a fault into calls of one stage: `times` calls from the n-th on, with a probability."""
 
     kind: str
     stage: str = ""

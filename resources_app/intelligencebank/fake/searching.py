@@ -1,4 +1,4 @@
-"""What a search asks of a row of the fake: words in some of its fields, an extension, conditions in groups."""
+"""Match a row of the fake against a search: words in some fields, an extension, grouped conditions."""
 
 import operator
 from collections.abc import Callable, Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 from resources_app.intelligencebank.fake.profile import Profile
 
-# As searches call them → the field of the row.
+# Search name → field of the row.
 _FIELDS = {"ib_uuid": "_id"}
 _TEXTS = ("name", "description", "tags", "file")
 _TIMES = ("createTime", "lastUpdateTime")
@@ -16,7 +16,7 @@ Row = dict[str, Any]
 
 
 class BadCondition(Exception):
-    """Nobody has been seen asking for this."""
+    """Report a condition that no known client uses."""
 
 
 def is_by_id(search: dict[str, Any]) -> bool:
@@ -28,7 +28,7 @@ def has_filter(search: dict[str, Any]) -> bool:
 
 
 def matched(row: Row, search: dict[str, Any], profile: Profile) -> dict[str, str] | None:
-    """The fields that have the words; None when the row is not meant."""
+    """Return the fields that contain the words, or None if the row does not match."""
     found = _words_in(row, str(search.get("keywords") or "").casefold().split(), _contents(search))
     extension = str(search.get("extension") or "").lower()
     has_extension = not extension or _text(row, "file").rpartition(".")[2].lower() == extension
@@ -42,7 +42,7 @@ def _contents(search: dict[str, Any]) -> Sequence[str]:
 
 
 def _words_in(row: Row, words: Sequence[str], fields: Sequence[str]) -> dict[str, str] | None:
-    """Every word must be somewhere."""
+    """Return the matching fields if every word occurs in some field."""
     texts = {field: _text(row, field) for field in fields}
     found = {field: text for field, text in texts.items() if any(word in text.casefold() for word in words)}
     return found if all(any(word in text.casefold() for text in texts.values()) for word in words) else None
@@ -59,7 +59,7 @@ def _text(row: Row, field: str) -> str:
 
 
 def _holds(row: Row, group: Sequence[Row], profile: Profile) -> bool:
-    """From left to right; each condition says how it is joined to those before it."""
+    """Evaluate conditions from left to right; each says how it joins the previous ones."""
     held = True
     for at, condition in enumerate(group):
         one = _condition(condition, profile)(row)

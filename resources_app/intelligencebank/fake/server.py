@@ -1,4 +1,4 @@
-"""The fake over real HTTP: platform, older API, newer API and CDN each on a port of its own; faults included."""
+"""Serve the fake over real HTTP: platform, older API, newer API and CDN on separate ports, with faults."""
 
 import gzip
 import json
@@ -28,7 +28,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 64
 
     def __init__(self, address: tuple[str, int] | socket.socket, fake: FakeIB, role: str) -> None:
-        """On an address, or on a socket that listens already."""
+        """Listen on an address, or use a socket that already listens."""
         if isinstance(address, socket.socket):
             super().__init__(address.getsockname(), _Exchange, bind_and_activate=False)
             self.socket.close()
@@ -38,14 +38,14 @@ class _Server(ThreadingHTTPServer):
         self.fake, self.role = fake, role
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no event."""
+        """Ignore clients that disconnect."""
 
 
 @contextmanager
 def serving(
     fake: FakeIB, host: str = "127.0.0.1", first_port: int = 0, sockets: Sequence[socket.socket] = ()
 ) -> Iterator[FakeIB]:
-    """`first_port` 0 takes any free ones. `sockets` listen already, one for each role."""
+    """Serve the fake. `first_port` 0 uses free ports. `sockets` already listen, one per role."""
     servers = []
     for index, role in enumerate(ROLES):
         address = sockets[index] if sockets else (host, first_port + index if first_port else 0)
@@ -69,12 +69,12 @@ def serving(
 class _Exchange(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    # Headers and body leave together: two packets would wait for each other.
+    # Headers and body are sent together: as two packets they would wait for each other.
     wbufsize = -1
     server: _Server
 
     def log_message(self, format: str, *args: Any) -> None:
-        """The fake keeps its own log."""
+        """Suppress logging; the fake keeps its own log."""
 
     def do_GET(self) -> None:
         self._answer(b"")
@@ -225,7 +225,7 @@ def _from_json(body: bytes) -> tuple[str, str, dict[str, Any]]:
 
 
 def _search_params(query: str) -> dict[str, Any]:
-    """searchParams[parent]=… and searchParams[content][]=… as PHP reads them."""
+    """Parse searchParams[parent]=… and searchParams[content][]=… like PHP."""
     found: dict[str, Any] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name.startswith("searchParams["):

@@ -1,4 +1,4 @@
-"""What the fake answers: logins, sessions, lists, files. Independent of sockets; one lock, one clock, one log."""
+"""Answer logins, sessions, lists and files for the fake. Independent of sockets; one lock, one clock, one log."""
 
 import hashlib
 import random
@@ -74,11 +74,11 @@ def _html(page: str) -> Reply:
 
 
 class FakeIB:
-    """`between` is called after each list, so that a test can change the world between two pages."""
+    """Simulate the service. `between` is called after each list, so that a test can change data between two pages."""
 
     def __init__(self, profile: Profile | None = None, seed: int = 1, session_hours: float = 8) -> None:
         self.profile = profile or Profile()
-        self.chance = random.Random(seed)  # noqa: S311  # a fake wants to be repeatable
+        self.chance = random.Random(seed)  # noqa: S311  # a fake must be repeatable
         self.session_hours = session_hours
         self.tenants: dict[str, Tenant] = {}
         self.sessions: dict[str, SessionOf] = {}
@@ -114,12 +114,12 @@ class FakeIB:
         return sum(not stages or entry.stage in stages for entry in self.log)
 
     def most_calls_within(self, seconds: float) -> int:
-        """Of calls with a session, in any window of that length."""
+        """Return the most calls with a session in any window of this length."""
         times = sorted(entry.at for entry in self.log if entry.session)
         return max((bisect_left(times, at + seconds) - index for index, at in enumerate(times)), default=0)
 
     def finish_browser_login(self, token: str, client_id: str, email: str) -> None:
-        """The person has signed in."""
+        """Complete a browser login, as if the user had signed in."""
         tenant = self.tenants[client_id]
         with self.lock:
             self.pending[token] = self._session(tenant, tenant.people[email])
@@ -168,7 +168,7 @@ class FakeIB:
         return Reply(body={"SID": "", "content": token})
 
     def sign_in_page(self, token: str, form: dict[str, str]) -> Reply:
-        """Where a person goes with their token: of the fake nobody needs a password."""
+        """Serve the sign-in page for a token. The fake needs no password."""
         tenant = self.tenants.get(form.get("client", ""))
         if token not in self.pending:
             return _html(signing_in.sign_in_is_over())
@@ -189,7 +189,7 @@ class FakeIB:
     def _open(self, tenant: Tenant, person: Person) -> str:
         with self.lock:
             sid = f"sid{self.chance.getrandbits(120):030x}"
-            while sid in self.sessions:  # a kept one, given out before a restart
+            while sid in self.sessions:  # a persisted one, issued before a restart
                 sid = f"sid{self.chance.getrandbits(120):030x}"
             if self.profile.sessions == "single":
                 others = [known for known, one in self.sessions.items() if one.person is person]

@@ -1,4 +1,4 @@
-"""The page where people sign in to the fake: everybody is a button, and nobody needs a password."""
+"""Render the fake's sign-in page: one button per user, no passwords."""
 
 from html import escape
 

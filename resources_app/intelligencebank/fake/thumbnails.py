@@ -1,4 +1,4 @@
-"""Small PNG pictures drawn from an id: two colours, a diagonal, no image library."""
+"""Draw small PNG pictures from an id: two colours, a diagonal, no image library."""
 
 import struct
 import zlib

@@ -1,1 +1,1 @@
-"""The mirror follows IntelligenceBank: runs that can be killed anywhere, and never delete on a doubt."""
+"""Sync the mirror with runs that can be killed at any point and never delete on doubt."""

@@ -1,4 +1,4 @@
-"""What a person does about a run that did not end well."""
+"""Advise users on runs that did not end well."""
 
 from resources_app.models.ib import IBSyncRun
 

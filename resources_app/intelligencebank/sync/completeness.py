@@ -1,4 +1,7 @@
-"""Whether a run has seen everything. No order of paging is safe alone, so nothing is hidden before this says yes."""
+"""Check whether a run has seen everything.
+
+No paging order is safe alone, so nothing is hidden before this check passes.
+"""
 
 from datetime import datetime
 
@@ -14,11 +17,11 @@ _NET = PAGE * 0.9
 
 
 class Incomplete(Exception):
-    """The run ends without hiding anything; the text says what was missed."""
+    """End the run without hiding anything. The message says what was missed."""
 
 
 class TooManyMalformed(Exception):
-    """So many rows cannot be read that the fault is more likely ours or the server's than theirs."""
+    """Report so many unreadable rows that the fault is likely ours or the server's."""
 
 
 def seen(run: IBSyncRun) -> int:
@@ -31,7 +34,7 @@ def seen_in(run: IBSyncRun, folder: IBFolder) -> int:
 
 
 def differing_folders(run: IBSyncRun) -> list[tuple[int, int]]:
-    """Folders that announce another number than was seen, with that number."""
+    """Return the folders whose announced count differs from the rows seen, with the announced count."""
     mine = IBResource.objects.filter(folder=OuterRef("pk"), generation=run.generation, tombstoned_at__isnull=True)
     counted = mine.order_by().values("folder").annotate(n=Count("pk")).values("n")
     folders = IBFolder.objects.filter(connection=run.connection_id, generation=run.generation)
@@ -40,12 +43,12 @@ def differing_folders(run: IBSyncRun) -> list[tuple[int, int]]:
 
 
 def is_cheaper(differing: list[tuple[int, int]], count: int) -> bool:
-    """Reading these folders alone, against one more pass over everything."""
+    """Return whether reading only these folders is cheaper than another pass over everything."""
     return sum(1 + expected // _NET for _, expected in differing) < 1 + count / _NET
 
 
 def unsee(run: IBSyncRun, folder: IBFolder) -> None:
-    """A folder is counted anew; what is no longer in it must not count as seen there."""
+    """Reset a folder before it is recounted: rows no longer in it must not count as seen there."""
     rows = IBResource.objects.filter(connection=run.connection_id, folder=folder, generation=run.generation)
     rows.update(generation=run.generation - 1)
 
@@ -57,7 +60,7 @@ def refuse_malformed(run: IBSyncRun) -> None:
 
 
 def newest(run: IBSyncRun) -> datetime | None:
-    """Where the next incremental run begins: never later than this one did."""
+    """Return the watermark for the next incremental run, never later than the start of this run."""
     rows = IBResource.objects.filter(connection=run.connection_id, source_updated_at__lte=run.started_at)
     found: datetime | None = rows.aggregate(newest=Max("source_updated_at"))["newest"]
     return found

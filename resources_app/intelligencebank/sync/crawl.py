@@ -1,4 +1,4 @@
-"""A run at work: fetches pages a step ahead, and writes each with the place to go on from in one transaction."""
+"""Execute a run: prefetch pages, and write each page with its resume point in one transaction."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ class Crawl:
         self.sessions = ServiceSessions(self.connection, client)
         self.session: Session | None = None
         self._ahead: tuple[Listing, Future[Page]] | None = None
-        # One page ahead: the network is waited for while the database works.
+        # Prefetch one page: the network is awaited while the database works.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ib-page")
         self._told_calls = 0
 
@@ -43,7 +43,10 @@ class Crawl:
         return page
 
     def look_ahead(self, listing: Listing | None) -> None:
-        """The thread knows nothing of the database: an expired session is renewed when its page is asked for."""
+        """Prefetch a page.
+
+        The thread does not use the database: an expired session is renewed when the page is needed.
+        """
         if listing is not None and self._ahead is None:
             self._ahead = (listing, self._thread.submit(self.client.fetch, self._session(), listing))
 
@@ -75,7 +78,7 @@ class Crawl:
 
     @contextmanager
     def step(self, place: Place) -> Iterator[Mirror]:
-        """Rows, counters and the next place commit together, and only while the tenant is still ours."""
+        """Commit rows, counters and the next place together, and only while we hold the tenant's lease."""
         with transaction.atomic():
             runs.hold(self.connection.pk, self.fence)
             mirror = Mirror(self.connection, self.run.generation, self.run)

@@ -1,4 +1,4 @@
-"""A page of rows into the mirror: what is new or changed is written, what is as before only gets its generation."""
+"""Write a page of rows into the mirror. Unchanged rows only get the new generation."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ _FOLDER_COLUMNS = [
 
 
 class Known(NamedTuple):
-    """What decides whether a row has to be written."""
+    """Hold the columns that decide whether a row must be written."""
 
     pk: int
     ib_id: str
@@ -40,15 +40,15 @@ class Known(NamedTuple):
 
 
 class Mirror:
-    """Writes for one run, or for a refresh on demand, inside the caller's transaction."""
+    """Write for one run or an on-demand refresh, inside the caller's transaction."""
 
     def __init__(self, connection: IBConnection, generation: int, run: IBSyncRun | None = None) -> None:
         self.connection, self.generation, self.run = connection, generation, run
         self.now = timezone.now()
-        # The first full run would tell everybody of everything.
+        # The first full run would announce every row to every user.
         self.tells = connection.last_full_at is not None
         self.counts: Counter[str] = Counter()
-        # Set by a step that finds out only while writing where the run goes next.
+        # Set by a step that determines the next place only while writing.
         self.next_place: dict[str, Any] | None = None
 
     def keep_folders(self, rows: Iterable[Any]) -> list[FolderFacts]:
@@ -69,13 +69,13 @@ class Mirror:
         return list(facts.values())
 
     def see(self, model: type[IBFolder] | type[IBResource], pks: Sequence[int]) -> None:
-        """Unchanged: nothing but the generation."""
+        """Mark unchanged rows as seen by updating only the generation."""
         model.objects.filter(pk__in=pks).exclude(generation=self.generation).update(generation=self.generation)
 
     def tell(
         self, things: Sequence[IBFolder | IBResource], action: str = "", known: dict[str, Known] | None = None
     ) -> None:
-        """The index and the feed. A change names the folder it happened in, and the one it moved out of."""
+        """Notify the index and the feed. A change names its folder, and the folder it was moved from."""
         change_log.follow_mirror(things)
         if not self.tells:
             return
@@ -87,7 +87,7 @@ class Mirror:
         change_log.record_mirrored(entries)
 
     def quarantine(self, table: str, problems: Sequence[tuple[str, str]]) -> None:
-        """(id, reason) each; a page that is read twice reports once."""
+        """Store (id, reason) pairs. A page that is read twice reports once."""
         self.counts["quarantined"] += len(problems)
         if self.run is None:
             return
@@ -113,7 +113,7 @@ class Mirror:
         return found
 
     def _see_malformed(self, model: type[IBFolder] | type[IBResource], ids: Sequence[str]) -> None:
-        """Its content is lost on us, but it is there."""
+        """Mark malformed rows as seen: their content is unusable, but they exist."""
         pks = model.objects.filter(connection=self.connection, ib_id__in=ids).values_list("pk", flat=True)
         self.see(model, list(pks))
 
@@ -168,7 +168,10 @@ class Mirror:
         return list(kept)
 
     def _is_older(self, facts: FolderFacts | ResourceFacts, row: Known) -> bool:
-        """A page that was read before a newer one must not undo it; what an earlier run saw is older in any case."""
+        """Return whether the incoming row is older than the stored one.
+
+        A page read before a newer one must not undo it. Rows last seen by an earlier run are always replaced.
+        """
         if not isinstance(facts, ResourceFacts) or not facts.source_updated_at or not row.source_updated_at:
             return False
         was_seen = row.generation == self.generation and not _was_gone(row)
@@ -194,7 +197,7 @@ class Mirror:
         )
 
     def _bury(self, model: type[IBFolder] | type[IBResource], row: Known | None) -> None:
-        """IntelligenceBank says itself that it is deleted: no second observation is needed."""
+        """Tombstone a row that IntelligenceBank itself reports as deleted. No second observation is needed."""
         if row is None or row.tombstoned_at:
             return
         self.counts["tombstoned"] += 1
@@ -208,7 +211,7 @@ class Mirror:
         self.tell(list(rows.select_related("connection")), "remove")
 
     def _adopt(self, folders: Sequence[IBFolder]) -> None:
-        """Resources and subfolders that came before their folder."""
+        """Attach resources and subfolders that arrived before their folder."""
         by_id = {folder.ib_id: folder for folder in folders}
         resources = IBResource.objects.filter(connection=self.connection, folder=None, folder_ib_id__in=list(by_id))
         for ib_id in set(resources.values_list("folder_ib_id", flat=True)):

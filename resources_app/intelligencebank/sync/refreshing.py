@@ -1,4 +1,4 @@
-"""One resource or folder looked at again, because somebody asks for it now."""
+"""Refresh one resource or folder on demand."""
 
 from django.db import transaction
 
@@ -32,7 +32,7 @@ def refresh(running: RunningJob) -> None:
 
 
 def refresh_resource(connection: IBConnection, ib_id: str) -> bool:
-    """Whether it is there. If not, it is hidden; deleting waits for complete runs as always."""
+    """Return whether the resource exists. If not, it is hidden; deletion still waits for complete runs."""
     page = _fetch(connection, api.resources_by_id([ib_id]))
     rows = [row for row in page.rows if mapping.id_of(row) == ib_id]
     with transaction.atomic():
@@ -45,7 +45,7 @@ def refresh_resource(connection: IBConnection, ib_id: str) -> bool:
 
 
 def refresh_folder(connection: IBConnection, folder: IBFolder) -> int:
-    """Its subfolders and the first pages of its resources. Returns how many rows came."""
+    """Refresh the subfolders and the first pages of resources. Return the number of rows."""
     subfolders = _fetch(connection, api.folders_in(folder.ib_id))
     pages = [_fetch(connection, api.resources_in(folder.ib_id))]
     while (offset := following(pages[-1])) is not None and len(pages) < MAX_PAGES:
@@ -70,7 +70,7 @@ def _fetch(connection: IBConnection, listing: Listing) -> Page:
 
 
 def _mirror(connection: IBConnection) -> Mirror:
-    """Takes turns with the pages of a run, and counts as seen by it."""
+    """Return a mirror that is serialized with the pages of a run and counts as seen by it."""
     locked = IBConnection.objects.select_for_update().get(pk=connection.pk)
     return Mirror(locked, locked.generation)
 

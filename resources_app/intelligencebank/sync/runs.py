@@ -1,4 +1,4 @@
-"""A sync run: how it begins, who may write for it, how it pauses and ends."""
+"""Manage the life cycle of a sync run: start, lease, pause and end."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,15 +17,15 @@ OPEN = (Status.RUNNING, Status.PAUSED)
 
 
 class LostLease(Exception):
-    """Another worker writes for this tenant now."""
+    """Signal that another worker writes for this tenant now."""
 
 
 class Busy(Exception):
-    """Another worker holds the tenant; its lease ends by itself when it has died."""
+    """Signal that another worker holds the tenant. Its lease expires if it has died."""
 
 
 def start(connection: IBConnection, kind: str) -> IBSyncRun:
-    """A new run, or the one that is still open: whatever its kind, it goes first."""
+    """Return a new run, or the open run, which takes precedence over a new one of any kind."""
     with transaction.atomic():
         locked = IBConnection.objects.select_for_update().get(pk=connection.pk)
         if open_run := IBSyncRun.objects.filter(connection=locked, status__in=OPEN).first():
@@ -48,7 +48,10 @@ def start(connection: IBConnection, kind: str) -> IBSyncRun:
 
 @contextmanager
 def lease(run: IBSyncRun) -> Iterator[int]:
-    """The fencing token. Whoever died keeps the tenant until the lease ends; their token is then worth nothing."""
+    """Acquire the lease and yield its fencing token.
+
+    A worker that died keeps the tenant until the lease expires; its token is then void.
+    """
     fence = _acquire(run.connection)
     try:
         yield fence
@@ -69,7 +72,7 @@ def _acquire(connection: IBConnection) -> int:
 
 
 def hold(connection_id: int, fence: int) -> None:
-    """In the transaction of a page: it commits only while nobody else has taken over."""
+    """Extend the lease in the transaction of a page, which commits only if no other worker has taken over."""
     mine = IBConnection.objects.filter(pk=connection_id, fence=fence)
     if not mine.update(lease_until=clock.now() + LEASE):
         raise LostLease(f"connection {connection_id}, fence {fence}")
@@ -92,13 +95,13 @@ def resume(run: IBSyncRun) -> None:
 
 
 def trip(connection: IBConnection, reason: str) -> None:
-    """Nothing is hidden or deleted until a person has looked."""
+    """Trip the breaker: nothing is hidden or deleted until an admin has reviewed it."""
     connection.state, connection.state_reason = IBConnection.State.TRIPPED, reason[:500]
     connection.save(update_fields=["state", "state_reason"])
 
 
 def accept_missing(connection: IBConnection, most: int) -> None:
-    """A person has looked: the next complete run may hide this many rows, with the rank the account has now."""
+    """Accept after review: the next complete run may hide this many rows, with the account's current rank."""
     connection.state, connection.state_reason, connection.accepted_missing = IBConnection.State.OK, "", most
     connection.was_main_admin = False
     connection.save(update_fields=["state", "state_reason", "accepted_missing", "was_main_admin"])
@@ -112,14 +115,14 @@ def accept_last_trip(connection: IBConnection) -> int:
 
 
 def lookback(connection: IBConnection) -> timedelta:
-    """At least the longest run there was, and ten minutes: what changed while a run looked elsewhere is read again."""
+    """Return the lookback: the longest recent run plus ten minutes. Changes made during a run are read again."""
     recent = IBSyncRun.objects.filter(connection=connection, finished_at__isnull=False).order_by("-pk")[:20]
     longest = max((run.finished_at - run.started_at for run in recent if run.finished_at), default=timedelta())
     return longest + timedelta(minutes=10)
 
 
 def complete(run: IBSyncRun, watermark: datetime | None) -> None:
-    """In the transaction of the last step."""
+    """Complete the run in the transaction of the last step."""
     now = timezone.now()
     row = IBConnection.objects.filter(pk=run.connection_id)
     row.update(last_complete_at=now)

@@ -1,4 +1,4 @@
-"""The jobs: beat starts runs, workers take turns at them, and what is paused goes on by itself."""
+"""Schedule runs: beat starts them, workers take turns, and paused runs resume automatically."""
 
 from datetime import datetime
 from typing import Any
@@ -17,7 +17,7 @@ TURN_JOB = "ib_sync"
 
 
 def request_run(connection: IBConnection, kind: str, requested_by: Any = None) -> IBSyncRun:
-    """Workers begin at once."""
+    """Start a run and wake a worker at once."""
     run = runs.start(connection, kind)
     enqueue_turn(run, requested_by=requested_by)
     return run
@@ -47,7 +47,7 @@ def take_turn(running: RunningJob) -> None:
 
 
 def _start_all(kind: str) -> None:
-    """Not where a person is needed first; a breaker that tripped stops the runs that could hide something."""
+    """Start runs where no admin action is needed. A tripped breaker stops the runs that could hide rows."""
     usable = IBConnection.objects.filter(is_enabled=True).exclude(state=IBConnection.State.AUTH_REQUIRED)
     if kind != Kind.INCREMENTAL:
         usable = usable.exclude(state=IBConnection.State.TRIPPED)

@@ -1,4 +1,4 @@
-"""The stages of a run, one page each step: folders, resources, recent ones, ids. Each says where the run goes next."""
+"""Implement the stages of a run, one page per step: folders, resources, recent ones, ids. Each sets the next stage."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ IMPLICIT_ROOT = "Resources"
 
 
 def following(page: Page) -> int | None:
-    """The offset of the next page, stepped back by a tenth: what was deleted meanwhile has moved the rest up."""
+    """Return the offset of the next page, stepped back by a tenth because deletions shift the remaining rows up."""
     end = page.offset + len(page.rows)
     if not page.rows or end >= page.count:
         return None
@@ -56,14 +56,14 @@ def folders(crawl: Crawl) -> None:
 
 
 def _pass_leaves(mirror: Mirror, facts: Sequence[FolderFacts]) -> None:
-    """There is nothing to visit in them; the search for the next folder would walk over all of them again and again."""
+    """Mark leaf folders as visited, so that the search for the next folder does not scan them repeatedly."""
     leaves = [one.ib_id for one in facts if not one.folders_count]
     rows = IBFolder.objects.filter(connection=mirror.connection, ib_id__in=leaves)
     rows.update(children_generation=mirror.generation)
 
 
 def _leave_folder(crawl: Crawl, mirror: Mirror, place: Place) -> None:
-    """On to the next folder that has subfolders and was not visited by this run; each is visited once."""
+    """Go to the next folder with subfolders that this run has not visited. Each is visited once."""
     mine = IBFolder.objects.filter(connection=crawl.connection, generation=crawl.run.generation)
     mine.filter(ib_id=place["parent"]).update(children_generation=crawl.run.generation)
     to_visit = mine.filter(children_generation__lt=crawl.run.generation, folders_count__gt=0)
@@ -76,7 +76,7 @@ def _leave_folder(crawl: Crawl, mirror: Mirror, place: Place) -> None:
 
 
 def _first_after(to_visit: QuerySet[IBFolder], pk: int) -> tuple[int, str] | None:
-    """From where the last one was found: whoever began at the first row would walk over all that were visited."""
+    """Continue after the last match: starting at the first row would scan all visited folders again."""
     return to_visit.filter(pk__gt=pk).order_by("pk").values_list("pk", "ib_id").first()
 
 
@@ -90,7 +90,7 @@ def _after_folders(crawl: Crawl) -> Place:
 
 
 def _plant_root(mirror: Mirror, parent: str, facts: Sequence[FolderFacts]) -> None:
-    """Some tenants list the root itself, some only what lies in it: then it is known by its id alone."""
+    """Create the root for tenants that list only its children and name the root by id."""
     if parent:
         return
     named = {one.parent_ib_id for one in facts} - {"", *(one.ib_id for one in facts)}
@@ -103,7 +103,7 @@ def _plant_root(mirror: Mirror, parent: str, facts: Sequence[FolderFacts]) -> No
 
 
 def _direct_resources(mirror: Mirror, ib_id: str) -> int:
-    """Nobody announces how many lie in a root that is not listed."""
+    """Count the resources of an unlisted root, for which no count is announced."""
     return IBResource.objects.filter(connection=mirror.connection, folder_ib_id=ib_id).count()
 
 
@@ -121,7 +121,7 @@ def resources(crawl: Crawl) -> None:
 
 
 def _page_or_end(crawl: Crawl, place: Place) -> Page:
-    """A number that is announced wrongly leads beyond the end of the list; the gate has the last word."""
+    """Fetch a page. A wrong count leads beyond the end of the list; the gate decides whether the run is complete."""
     try:
         return crawl.fetch(api.all_resources(place["offset"]))
     except NothingCame:
@@ -131,7 +131,7 @@ def _page_or_end(crawl: Crawl, place: Place) -> Page:
 
 
 def gate(crawl: Crawl) -> None:
-    """Complete only if nothing was skipped, as many were seen as announced, and every folder has what it says."""
+    """Check completeness: nothing skipped, as many rows as announced, and every folder's count matches."""
     place = crawl.place
     differing = completeness.differing_folders(crawl.run)
     enough = completeness.seen(crawl.run) >= place["count"]
@@ -163,7 +163,7 @@ def _next(crawl: Crawl, place: Place) -> None:
 
 
 def in_folder(crawl: Crawl) -> None:
-    """The folders whose numbers differ, one by one."""
+    """Read the folders whose counts differ, one by one."""
     place = crawl.place
     if not place["queue"]:
         return recount(crawl)
@@ -200,7 +200,7 @@ def recount(crawl: Crawl) -> None:
 
 
 def ids(crawl: Crawl) -> None:
-    """A hundred rows are asked for by id: all of them, or those that a full run did not see and is about to hide."""
+    """Fetch a hundred rows by id: all rows, or those a full run did not see and is about to hide."""
     place = crawl.place
     rows = sweeping.rows_to_ask(crawl.run, only_missing=place["only_missing"])
     chunk = list(rows.filter(pk__gt=place["after"]).order_by("pk").values_list("pk", "ib_id")[: api.PAGE])
@@ -213,7 +213,10 @@ def ids(crawl: Crawl) -> None:
 
 
 def _fetch_by_id(crawl: Crawl, ids: set[str]) -> list[object]:
-    """All of them that exist: an answer that falls short of its own count must not pass for "the rest is gone"."""
+    """Fetch all existing rows by id.
+
+    A response with fewer rows than its count must not be taken to mean that the rest is gone.
+    """
     found: dict[str, object] = {}
     offset: int | None = 0
     while offset is not None:
@@ -226,7 +229,7 @@ def _fetch_by_id(crawl: Crawl, ids: set[str]) -> list[object]:
 
 
 def sweep(crawl: Crawl) -> None:
-    """Only here is anything hidden, after a last look at what the account may see."""
+    """Hide missing rows, after a last check of the account's rights. No other stage hides anything."""
     completeness.refuse_malformed(crawl.run)
     session = crawl.reopen()
     if crawl.connection.was_main_admin and not session.is_main_admin:
@@ -238,7 +241,7 @@ def sweep(crawl: Crawl) -> None:
 
 
 def recent(crawl: Crawl) -> None:
-    """From the newest down to a while before the last run. Deletions cannot be found this way."""
+    """Read from the newest row back to before the last run. Deletions cannot be found this way."""
     place, run = crawl.place, crawl.run
     page = crawl.fetch(api.recent_resources(place.get("offset", 0)))
     offset = following(page)
@@ -257,7 +260,7 @@ def recent(crawl: Crawl) -> None:
 
 
 def _after_recent(crawl: Crawl, facts: Sequence[ResourceFacts], newest: str | None) -> Place:
-    """A folder nobody knows yet: the tree has grown."""
+    """Crawl the folders again if a resource is in an unknown folder."""
     grown = IBResource.objects.filter(connection=crawl.connection, generation=crawl.run.generation, folder=None)
     if grown.exists():
         return {"stage": "folders", "parent": "", "offset": 0, "newest": newest}
@@ -265,7 +268,7 @@ def _after_recent(crawl: Crawl, facts: Sequence[ResourceFacts], newest: str | No
 
 
 def done(crawl: Crawl) -> None:
-    """The end of a run that hides nothing."""
+    """End a run that hides nothing."""
     completeness.refuse_malformed(crawl.run)
     newest = crawl.place.get("newest")
     with crawl.step(crawl.place):

@@ -1,4 +1,4 @@
-"""How each mirror stands, for whoever looks after the site."""
+"""Report the state of each mirror to site operators."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Hide at once, delete late: what a complete run did not see is hidden, and tombstoned when a later one agrees."""
+"""Hide at once, delete late: rows a complete run did not see are hidden, and tombstoned when a later run agrees."""
 
 from datetime import timedelta
 from typing import Any
@@ -17,7 +17,7 @@ CHUNK = 500
 
 
 class Tripped(Exception):
-    """Too much is gone to believe it; a person must look first."""
+    """Signal that implausibly many rows are gone. An admin must review it first."""
 
     def __init__(self, message: str, would_hide: int = 0) -> None:
         super().__init__(message)
@@ -31,7 +31,7 @@ def remember_rank(connection: IBConnection, is_main_admin: bool) -> None:
 
 
 def rows_to_ask(run: IBSyncRun, *, only_missing: bool) -> QuerySet[IBResource]:
-    """All that is not buried; or only what the run has not seen."""
+    """Return all rows without a tombstone, or only those the run has not seen."""
     rows = IBResource.objects.filter(connection=run.connection_id, tombstoned_at__isnull=True)
     return rows.filter(generation__lt=run.generation) if only_missing else rows
 
@@ -77,7 +77,7 @@ def _check_breaker(run: IBSyncRun, missing: int) -> None:
 
 
 def purge() -> int:
-    """What was tombstoned long ago. Until then the same row comes back to life when it reappears."""
+    """Delete rows tombstoned long ago. Until then, a row that reappears is revived."""
     gone = 0
     for model in (IBResource, IBFolder):
         rows: QuerySet[Any] = model.objects.filter(tombstoned_at__lt=timezone.now() - KEPT)

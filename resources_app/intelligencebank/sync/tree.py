@@ -1,4 +1,4 @@
-"""The tree of folders as it follows from their parents: depths, what is hidden, and what hangs in the air."""
+"""Derive the folder tree from the parents: depths, hidden folders and unreachable ones."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class Node(NamedTuple):
 
 @dataclass
 class Findings:
-    """Ids of folders whose parent is unknown, that are their own ancestors, or that lie too deep."""
+    """Hold the ids of folders whose parent is unknown, that are their own ancestors, or that are too deep."""
 
     orphans: list[str] = field(default_factory=list)
     cycles: list[str] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Findings:
 
 
 def settle(connection: IBConnection) -> Findings:
-    """In the transaction that changed the folders. A subtree that cannot be reached is hidden, never deleted."""
+    """Update the tree in the transaction that changed the folders. Unreachable subtrees are hidden, never deleted."""
     nodes = _nodes(connection)
     placed, findings = place(nodes)
     by_id = {node.ib_id: node.pk for node in nodes}
@@ -56,7 +56,7 @@ def settle(connection: IBConnection) -> Findings:
 
 
 def _sink(folders: dict[tuple[int, bool], list[int]]) -> None:
-    """All that come to lie at one depth in one statement: after the first run that is every folder there is."""
+    """Update folders grouped by depth: after the first run, every folder is affected."""
     for (depth, hidden), pks in folders.items():
         for start in range(0, len(pks), CHUNK):
             rows = IBFolder.objects.filter(pk__in=pks[start : start + CHUNK])
@@ -64,7 +64,7 @@ def _sink(folders: dict[tuple[int, bool], list[int]]) -> None:
 
 
 def place(nodes: list[Node]) -> tuple[dict[str, tuple[int, bool]], Findings]:
-    """Depth and hidden of everything below a root; the rest is explained. Pure."""
+    """Return depth and hidden flag of every folder below a root, and findings for the rest. Pure."""
     below: dict[str, list[Node]] = {}
     for node in nodes:
         below.setdefault(node.parent_ib_id, []).append(node)
@@ -82,7 +82,7 @@ def place(nodes: list[Node]) -> tuple[dict[str, tuple[int, bool]], Findings]:
 
 
 def _explain(lost: list[Node], findings: Findings) -> None:
-    """Only the folder that is at fault is named, not what hangs below it."""
+    """Report only the folder at fault, not its descendants."""
     parents = {node.ib_id: node.parent_ib_id for node in lost}
     for node in lost:
         if node.parent_ib_id not in parents:

@@ -1,4 +1,4 @@
-"""Works on a run for a while, and turns what goes wrong into a pause or an end that people can read."""
+"""Work on a run for one turn, and turn failures into a pause or a readable end."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from resources_app.intelligencebank.sync.runs import Status
 from resources_app.intelligencebank.sync.stages import STAGES
 from resources_app.models import IBConnection, IBLink, IBSyncRun
 
-# What one turn of a worker takes at most: others want to work too, and a kill loses little.
+# Limits of a worker's turn: other jobs need the worker too, and a kill loses little.
 TURN_PAGES = 60
 TURN_SECONDS = 30.0
 MAX_FAILURES = 5
@@ -38,7 +38,7 @@ ENDLESS = Turn(10**9, 10**9)
 
 
 def work(run: IBSyncRun, turn: Turn, progress: Progress | None = None) -> bool:
-    """True while there is more to do at once. What is paused says itself when to go on."""
+    """Return True while there is more to do at once. A paused run has its own resume time."""
     client = connections.client_for(run.connection)
     try:
         with runs.lease(run) as fence:
@@ -73,7 +73,7 @@ def _guarded(run: IBSyncRun, client: IBClient, fence: int, turn: Turn, progress:
 
 
 def _read_rights(connection: IBConnection) -> None:
-    """The tree may have grown: nobody sees a new folder before their right to it was read."""
+    """Read rights again because the tree may have grown: a new folder is invisible until the right to it is read."""
     for link in IBLink.objects.filter(connection=connection, expires_at__gt=timezone.now()):
         linking.request_rights(link)
 
@@ -93,7 +93,7 @@ def _advance(run: IBSyncRun, client: IBClient, fence: int, turn: Turn, progress:
 
 
 def standing(run: IBSyncRun) -> tuple[int, int, str]:
-    """Rows so far, about how many there will be, and the stage."""
+    """Return the rows so far, the approximate total, and the stage."""
     done = run.counters.get("rows", 0)
     return done, max(done, run.checkpoint.get("count") or 0), run.checkpoint.get("stage", "")
 

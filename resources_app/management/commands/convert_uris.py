@@ -1,4 +1,4 @@
-"""Rewrites file:// links that a configured folder holds to mcp:// addresses, and lists the others."""
+"""Convert file:// links inside configured folders to mcp:// URIs, and list the others."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -1,4 +1,7 @@
-"""`manage.py create_service_account ci-bot --role contributor --owner alice --purpose "files failing builds"`."""
+"""Create a service account.
+
+Example: `manage.py create_service_account ci-bot --role contributor --owner alice --purpose "files failing builds"`.
+"""
 
 from typing import Any
 

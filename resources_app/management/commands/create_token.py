@@ -1,4 +1,4 @@
-"""`manage.py create_token`: stdout carries the token and nothing else, so that scripts can take it."""
+"""Create an API token. stdout contains only the token, so that scripts can capture it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`manage.py export_backlog DIR`: the whole backlog as markdown files that import_backlog and backlog-mcp read."""
+"""Export the whole backlog as markdown files that import_backlog and backlog-mcp can read."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""`manage.py fake_ib`: a fake IntelligenceBank on this machine, to try things out without an account."""
+"""Run a fake IntelligenceBank on this machine, to try things out without an account."""
 
 import socket
 import time

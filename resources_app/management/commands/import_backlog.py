@@ -1,4 +1,4 @@
-"""`manage.py import_backlog DIR`: markdown files as backlog-mcp or export_backlog write them, into the backlog."""
+"""Import markdown files written by backlog-mcp or export_backlog."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Where the file behind an address lies on this machine."""
+"""Print the local path of the file behind a URI."""
 
 from argparse import ArgumentParser
 from typing import Any

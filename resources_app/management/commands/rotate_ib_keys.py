@@ -1,4 +1,4 @@
-"""`manage.py rotate_ib_keys`: new keys for the stored secrets of IntelligenceBank, under today's SECRET_KEY."""
+"""Rotate the keys of the stored IntelligenceBank secrets, under the current SECRET_KEY."""
 
 from typing import Any
 

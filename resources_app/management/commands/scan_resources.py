@@ -1,4 +1,4 @@
-"""Mirrors the files of the configured roots now, instead of at the next scheduled scan."""
+"""Mirror the files of the configured roots now instead of at the next scheduled scan."""
 
 import json
 from argparse import ArgumentParser

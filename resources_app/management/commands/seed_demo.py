@@ -1,4 +1,4 @@
-"""`manage.py seed_demo`: the demo team, for a database that has no tasks yet."""
+"""Seed the demo team into a database without tasks."""
 
 import secrets
 from typing import Any

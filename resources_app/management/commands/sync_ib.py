@@ -1,4 +1,4 @@
-"""`manage.py sync_ib`: follows IntelligenceBank now, instead of at the next scheduled run."""
+"""Sync with IntelligenceBank now instead of at the next scheduled run."""
 
 from argparse import ArgumentParser
 from typing import Any
