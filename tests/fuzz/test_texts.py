@@ -1,8 +1,12 @@
 """Texts that are nothing but one piece of markdown over and over, as long as are rendered at all: no second takes long."""
 
+import subprocess
+import sys
+
 import pytest
 
 from backlog_site.viewer.markdown import COSTLY, MAX_MARKS, MAX_TEXT, render
+from tests.architecture.rules import ROOT
 from tests.fuzz import cases
 
 LENGTH = 2000 if cases.IS_SEEDED else MAX_TEXT
@@ -25,3 +29,10 @@ def test_a_text_of_one_piece_is_rendered_in_time(piece: str) -> None:
 def test_a_text_of_one_piece_within_itself_is_rendered_in_time(piece: str) -> None:
     lines = "".join(" " * (2 * depth) + piece.strip("\n") + "\n" for depth in range(LENGTH // 400))
     assert isinstance(cases.in_time(lambda: render(lines)), str)
+
+
+def test_no_text_takes_long_to_show() -> None:
+    """Each of them within a limit of CPU time: the program ends at the first that takes longer."""
+    command = [sys.executable, "-m", "tests.fuzz.costly"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.stdout.splitlines()[-1:] == ["done"], (run.returncode, run.stdout.splitlines()[-1:], run.stderr[-2000:])

@@ -108,7 +108,7 @@ def texts_for(pattern: "re.Pattern[str]", length: int) -> Iterator[str]:
     for one in dict.fromkeys([*mentioned[:25], *_COMMON]):
         yield one * (length - 1) + "\x00"
     for prefix in (*_PREFIXES, *words):
-        for one in (" ", "a", "0", "-", *mentioned[:3]):
+        for one in (" ", "a", "0", "-", "#", "\\", *mentioned[:3]):
             yield (prefix + one * length)[: length - 1] + "\x00"
     for first, second in permutations([" ", "a", *mentioned[:4]], 2):
         yield (first + second) * (length // 2)
