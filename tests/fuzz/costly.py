@@ -94,13 +94,13 @@ def _frontmatter() -> Iterator[Case]:
 def ways() -> dict[str, Callable[[str], Any]]:
     """Every function that shows a text: descriptions and comments, files by their type, titles, labels and references."""
     from django.template import engines
-    from resources_app.contents import facts_of
-    from resources_app.links import machine_specific_paths
-    from resources_app.readers.reading import Reading
-    from resources_app.readers.viewer import viewer_json
 
     from backlog_site.viewer import opening
     from backlog_site.viewer.markdown import destination, render
+    from resources_app.files.contents import facts_of
+    from resources_app.files.links import machine_specific_paths
+    from resources_app.reading.result import Reading
+    from resources_app.reading.viewer import viewer_json
 
     template = engines["django"].from_string("{{ text }}{{ text|truncatechars:60 }}")
     page = engines["django"].get_template("viewer/_resource.html")
