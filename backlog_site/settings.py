@@ -1,4 +1,4 @@
-"""All settings. Every environment variable of the project is read here, through env.py, and nowhere else."""
+"""Define all settings. Every environment variable of the project is read here, through env.py, and nowhere else."""
 
 import logging
 import secrets
@@ -23,9 +23,9 @@ PUBLIC_URL = env.url("BACKLOG_PUBLIC_URL", "http://127.0.0.1:8000", ("http", "ht
 RESOURCE_ROOTS = env.named_folders("BACKLOG_RESOURCE_ROOTS")
 DEBUG = env.flag("BACKLOG_DEBUG", default=False)
 SILENCED_SYSTEM_CHECKS = [
-    # The grace period is our own (accounts/oauth.py): it works with hashed tokens, the package's does not.
+    # accounts/oauth.py implements the grace period: it works with hashed tokens, the package's does not.
     "oauth2_provider.E001",
-    # http is for programs on the user's machine alone; accounts/oauth.py refuses every other address.
+    # http is only for programs on the user's machine; accounts/oauth.py rejects every other address.
     "oauth2_provider.W008",
 ]
 
@@ -38,7 +38,9 @@ if IS_HTTPS and DEBUG:
 
 
 def _secret_key() -> str:
-    """The embedded default keeps a key of its own; a public site must be given one, the same for all its processes."""
+    """Return the secret key. An embedded site generates and stores one; a public site must configure one for all
+    processes.
+    """
     key = env.text("SECRET_KEY")
     if IS_HTTPS:
         refuse_weak_key(key)
@@ -65,7 +67,7 @@ ALLOWED_HOSTS = [
 ]
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
 SECURE_SSL_REDIRECT = IS_HTTPS
-# Probes and Prometheus reach each process directly, without the proxy that speaks https.
+# Probes and Prometheus reach each process directly, without the proxy that terminates https.
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if IS_HTTPS else None
 SECURE_HSTS_SECONDS = 31_536_000 if IS_HTTPS else 0
@@ -92,7 +94,7 @@ INSTALLED_APPS = [
     "oauth2_provider",
     "resources_app",
     "search_app",
-    # Before the package, which cannot be imported without what compat.py provides.
+    # Before the package, which cannot be imported without compat.py.
     "backlog_site.mcp",
     "mcp_server",
     "backlog_site.viewer",
@@ -101,7 +103,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    # Outermost, so that what the others refuse or fail at has the one error body too.
+    # Outermost, so that rejections and failures of the others get the same error body.
     "backlog_site.api.errors.JsonErrorsMiddleware",
     "backlog_site.viewer.policy.ContentSecurityPolicyMiddleware",
     "backlog_site.viewer.compression.PageCompressionMiddleware",
