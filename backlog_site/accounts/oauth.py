@@ -103,7 +103,7 @@ class BoundTokens(OAuth2Validator):  # type: ignore[misc]  # the package has no 
     def _save_bearer_token(self, token: dict[str, Any], request: Any, *args: Any, **kwargs: Any) -> None:
         """Issue a new pair of the same family during the grace period.
 
-        The package would return the tokens it issued before, but we store only hashes of ours. A client needs the new
+        The package would return the tokens it issued before, but we store only their hashes. A client needs the new
         pair when it lost a response or refreshed twice at once.
         """
         used, fresh = getattr(request, "refresh_token_instance", None), dict(token)

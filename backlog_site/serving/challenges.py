@@ -16,8 +16,8 @@ def bearer_challenge(host: str, error: str | None = None) -> str:
 
 
 def _origin(host: str) -> str:
-    """Return the origin the client used, if it is one of ours. The client compares the metadata with the address it
-    has.
+    """Return the origin the client used, if the site has that name. The client compares the metadata with the address
+    it has.
     """
     asked = f"{urlsplit(settings.PUBLIC_URL).scheme}://{host}"
     return asked if asked in settings.OAUTH_RESOURCES else str(settings.PUBLIC_URL)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from django.db.backends.sqlite3 import base
 
-# Pause between two attempts. Random, so that another process is not always the one that comes too late.
+# Pause between two attempts. Random, so that another process does not always come too late.
 SHORTEST_NAP, LONGEST_NAP = 0.0005, 0.003
 # SQLite's extended error codes carry the primary code in their lowest byte.
 PRIMARY_CODE = 0xFF

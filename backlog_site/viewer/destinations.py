@@ -1,4 +1,4 @@
-"""Resolve a link in a text to a page of ours, to another site, or to a reason why it cannot be followed. Pure."""
+"""Resolve a link in a text to a page of this site, to another site, or to a reason why it cannot be followed. Pure."""
 
 import re
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _WHOLE_REF = re.compile(REF)
 
 @dataclass(frozen=True)
 class Destination:
-    """Hold the target of a link. `uri` is the address that `href` opens, if it is ours. Without `href`, `reason` says
+    """Hold the target of a link. `uri` is the backlog address that `href` opens, if any. Without `href`, `reason` says
     why.
     """
 
