@@ -1,5 +1,4 @@
-"""Configure the Celery application. Messages only wake workers; the work is in Job rows (resources_app/jobs/queue.py).
-"""
+"""Configure the Celery application. Messages only wake workers; the work is in Job rows (resources_app/jobs/queue.py)."""
 
 import os
 from typing import Any

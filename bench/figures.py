@@ -103,17 +103,17 @@ def _worst(by_database: dict[str, dict[str, Any]]) -> dict[str, float]:
 
 
 def _beside(rows: list[dict[str, Any]], database: str, one: str, other: str) -> float:
-    """Return the p95 ratio of two rows at the most tasks."""
+    """Return the p95 ratio of two rows at the largest size."""
     return round(_ends(rows, database, one)[1]["p95_ms"] / _ends(rows, database, other)[1]["p95_ms"], 2)
 
 
 def growth(rows: list[dict[str, Any]], databases: Iterable[str]) -> dict[str, Any]:
-    """Return for each row the ratio of the figure at the most tasks to the one at the fewest."""
+    """Return for each row the ratio of the figure at the largest size to the one at the smallest."""
     return {database: {name: _ratios(*_ends(rows, database, name)) for name in _names(rows)} for database in databases}
 
 
 def to_floor(rows: list[dict[str, Any]], databases: Iterable[str]) -> dict[str, dict[str, float]]:
-    """Return the ratio of each row's CPU time to that of the bare view, at the most tasks."""
+    """Return the ratio of each row's CPU time to that of the bare view, at the largest size."""
     return {
         database: {
             name: _ratios(_ends(rows, database, FLOOR)[1], _ends(rows, database, name)[1])["cpu"]

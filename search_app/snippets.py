@@ -1,5 +1,4 @@
-"""Show why an object was found: about 120 characters around the best match, as plain text, with offsets to highlight.
-"""
+"""Show why an object was found: about 120 characters around the best match, as plain text, with offsets to highlight."""
 
 import re
 import unicodedata
