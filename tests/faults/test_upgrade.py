@@ -125,7 +125,7 @@ def index_as_it_was_before() -> list[str]:
 
 
 def look_into_the_index(title: str) -> dict[str, Any]:
-    """Search without a sweep: whatever is found was carried over."""
+    """Search without a sweep, so that every hit was carried over."""
     call_command("migrate", verbosity=0)
     alice = User.objects.get(username="alice")
     by_status = {status: search_unified(alice, "needle", status=status)["total"] for status in Status.labels}
