@@ -6,7 +6,10 @@ from celery.beat import PersistentScheduler
 
 
 class Scheduler(PersistentScheduler):  # type: ignore[misc]  # celery has no types
-    """Send due entries after the clock was set back. Celery's own scheduler waits until the clock passes the last run."""
+    """Send due entries after the clock was set back.
+
+    Celery's own scheduler waits until the clock passes the last run.
+    """
 
     def tick(self, *args: Any, **options: Any) -> float:
         now = self.app.now()

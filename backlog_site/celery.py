@@ -1,4 +1,7 @@
-"""Configure the Celery application. Messages only wake workers; the work is in Job rows (resources_app/jobs/queue.py)."""
+"""Configure the Celery application.
+
+Messages only wake workers; the work is in Job rows (resources_app/jobs/queue.py).
+"""
 
 import os
 from typing import Any

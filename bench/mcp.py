@@ -1,4 +1,4 @@
-"""Build requests of the newest MCP protocol, which are independent, as plain HTTP; and read a stream of notifications."""
+"""Build requests of the newest MCP protocol, which are independent, as plain HTTP; and read notifications."""
 
 import json
 from collections.abc import Iterator

@@ -67,7 +67,7 @@ class _Lookup:
         self.matching = backend().count(slot, self.expression, allowed)
 
     def recent(self, offset: int, limit: int) -> Found:
-        """Return lexical matches only: sorting by time would need a similarity threshold, which semantic search lacks."""
+        """Return lexical matches only: sorting by time needs a similarity threshold, which semantic search lacks."""
         page = backend().page(self.slot, self.expression, self.allowed, "recent", offset=offset, limit=limit)
         return Found(page, self.matching, terms=self.terms)
 

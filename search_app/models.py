@@ -25,7 +25,10 @@ class IndexState(models.Model):
 
 
 class Document(models.Model):
-    """Hold what filters, visibility and ranking need. Archived objects are included, because the archive is searchable."""
+    """Hold what filters, visibility and ranking need.
+
+    Archived objects are included, because the archive is searchable.
+    """
 
     slot = models.CharField(max_length=1)
     kind = models.CharField(max_length=12)

@@ -1,4 +1,4 @@
-"""Show why an object was found: about 120 characters around the best match, as plain text, with offsets to highlight."""
+"""Show why an object was found: about 120 characters around the best match, as plain text with highlight offsets."""
 
 import re
 import unicodedata

@@ -50,11 +50,17 @@ cimd._ip_is_public = is_public
 
 
 class PublicDocuments(cimd.SafeMetadataFetcher):  # type: ignore[misc]  # the package has no types
-    """Fetch client documents from public addresses only. The settings name this class, so this module is always loaded."""
+    """Fetch client documents from public addresses only.
+
+    The settings name this class, so this module is always loaded.
+    """
 
 
 def family_of(code: str, client: Any) -> uuid.UUID:
-    """Return the token family of an authorization code. A used code is deleted, so its tokens must be found without it."""
+    """Return the token family of an authorization code.
+
+    A used code is deleted, so its tokens must be found without it.
+    """
     return uuid.UUID(bytes=hashlib.sha256(f"{client.pk} {code}".encode()).digest()[:16])
 
 
@@ -64,14 +70,14 @@ class BoundTokens(OAuth2Validator):  # type: ignore[misc]  # the package has no 
         return bool(allowed) and is_safe_redirect(redirect_uri)
 
     def validate_code(self, client_id: str, code: str, client: Any, request: Any, *args: Any, **kwargs: Any) -> bool:
-        """Revoke the token family when a code is reused: the code or its tokens were stolen (OAuth 2.1, section 4.1.3)."""
+        """Revoke the token family when a code is reused, because it may be stolen (OAuth 2.1, section 4.1.3)."""
         is_valid = bool(super().validate_code(client_id, code, client, request, *args, **kwargs))
         if not is_valid:
             RefreshToken.revoke_family(family_of(code, client))
         return is_valid
 
     def invalidate_authorization_code(self, client_id: str, code: str, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Delete the code. When two requests race on one code, the second finds it gone and revokes the tokens of both."""
+        """Delete the code. If two requests race on one code, the second finds it gone and revokes the tokens of both."""
         try:
             super().invalidate_authorization_code(client_id, code, request, *args, **kwargs)
         except InvalidGrantError:

@@ -20,7 +20,10 @@ class RegistrationView(DynamicClientRegistrationView):  # type: ignore[misc]  # 
 
 
 class RegistrationManagementView(DynamicClientRegistrationManagementView):  # type: ignore[misc]
-    """Apply the registration rules to updates too. Otherwise a client could bypass them by replacing its registration."""
+    """Apply the registration rules to updates too.
+
+    Otherwise a client could bypass them by replacing its registration.
+    """
 
     def put(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         return _refusal(request.body) or super().put(request, *args, **kwargs)

@@ -124,7 +124,10 @@ def _(exc: drf.Throttled) -> BacklogError:
 @translate.register(DatabaseError)
 @translate.register(InterfaceError)
 def _(exc: DatabaseError | InterfaceError) -> BacklogError:
-    """Translate database errors. A busy database or one of another release is worth a retry; a wrong statement is not."""
+    """Translate database errors.
+
+    A busy database or one of another release is worth a retry; a wrong statement is not.
+    """
     refused = schema.refusal_of(exc)
     if refused is None:
         return InternalError()
@@ -173,7 +176,10 @@ class JsonErrorsMiddleware:
 
 
 def _remember_failure(request: HttpRequest, **_: Any) -> None:
-    """Remember a failure outside the views, such as a database error in another middleware. Django's response drops it."""
+    """Remember a failure outside the views, such as a database error in another middleware.
+
+    Django's response drops it.
+    """
     failure = sys.exc_info()[1]
     if failure and _speaks_json(request):
         request.failure = translate(failure)  # type: ignore[attr-defined]  # read back below

@@ -79,7 +79,10 @@ def download(request: Request, client_id: str, ib_id: str) -> StreamingHttpRespo
 
 
 async def _streamed(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Stream the chunks asynchronously. Django would read a plain iterator into memory before sending the first byte."""
+    """Stream the chunks asynchronously.
+
+    Django would read a plain iterator into memory before sending the first byte.
+    """
     while part := await sync_to_async(partial(next, chunks, b""), thread_sensitive=False)():
         yield part
 

@@ -53,7 +53,7 @@ def _stated_length(scope: Message) -> int | None:
 
 
 async def _measured(scope: Message, receive: Receive, limit: int) -> tuple[Message, Receive, int]:
-    """Read the body until it ends or exceeds the limit, spool a long one to disk, and replay it with its length stated."""
+    """Read the body until it ends or exceeds the limit, spool a long one to disk, and replay it with its length."""
     body: IO[bytes] = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115  # goes with the request
     more = True
     while more and body.tell() <= limit:

@@ -38,7 +38,10 @@ logger = structlog.get_logger("backlog.mcp")
 
 @dataclass
 class Rules:
-    """Decide what may be watched and which changes match. The conformance fixture replaces them for its own addresses."""
+    """Decide what may be watched and which changes match.
+
+    The conformance fixture replaces them for its own addresses.
+    """
 
     may_watch: Callable[[Actor, str], bool] = watching.may_watch
     matches: Callable[[Change, str], bool] = watching.matches
@@ -169,13 +172,19 @@ class ChangeBus:
         self._is_closed = False
 
     def close(self) -> None:
-        """End every stream, including ones still to open. The process is stopping, and their clients resume elsewhere."""
+        """End every stream, including ones still to open.
+
+        The process is stopping, and their clients resume elsewhere.
+        """
         self._is_closed = True
         for watcher in self._watchers:
             watcher.close()
 
     async def run(self) -> None:
-        """Run the poller of this process. It can be cancelled and restarted, because the watches keep their positions."""
+        """Run the poller of this process.
+
+        It can be cancelled and restarted, because the watches keep their positions.
+        """
         pause: float = POLL_SECONDS
         while True:
             await self._wait(pause)

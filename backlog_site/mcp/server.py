@@ -54,7 +54,7 @@ def install() -> None:
 async def list_tools(
     _ctx: ServerRequestContext, _params: protocol.PaginatedRequestParams | None
 ) -> protocol.ListToolsResult:
-    """List the tools. Leaves out write tools when scope or role does not allow writing, so that agents do not try them."""
+    """List the tools. Omits write tools when scope or role does not allow writing, so that agents do not try them."""
     tools = await toolsets.list_tools()
     if not await in_thread(lambda actor: actor.may_write, current_actor()):
         tools = [tool for tool in tools if tool.annotations and tool.annotations.read_only_hint]

@@ -58,7 +58,10 @@ class SessionStore:
         return session_id
 
     async def find(self, session_id: str, user_id: int) -> Session | None:
-        """Return None for a session that is unknown, ended or owned by another user. These cases are indistinguishable."""
+        """Return None for a session that is unknown, ended or owned by another user.
+
+        These cases are indistinguishable.
+        """
         with _answering():
             fields = await self._redis.hgetall(_session(session_id))
             if fields.get("user") != str(user_id):

@@ -35,7 +35,10 @@ class PipeWatches:
         self._watcher.unwatch(uri)
 
     async def remember_pipe(self, ctx: ServerRequestContext, call_next: CallNext) -> HandlerResult:
-        """Remember the pipe, as a middleware. Clients of the newer era get notices through subscriptions/listen only."""
+        """Remember the pipe, as a middleware.
+
+        Clients of the newer era get notices through subscriptions/listen only.
+        """
         result = await call_next(ctx)
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS and self._session is None:
             self._watcher.watch(RESOURCE_LIST, await in_thread(watching.end_of_feed))

@@ -58,7 +58,7 @@ class SessionStream:
             held = notice
 
     async def remember(self) -> None:
-        """Store where a later stream of this session resumes if its client cannot say, and drop the addresses it lost."""
+        """Store where a later stream resumes if its client cannot say, and drop the addresses it lost."""
         written, self._written = self._written, None
         lost, self.watcher.lost = self.watcher.lost, []
         try:
@@ -113,7 +113,10 @@ class SessionStreams:
                 await stream.remember()
 
     def _opened_elsewhere(self, body: dict[str, Any]) -> None:
-        """Close older streams of the session. The newest wins, because the previous connection may be silently broken."""
+        """Close older streams of the session.
+
+        The newest wins, because the previous connection may be silently broken.
+        """
         for stream in self._streams:
             if stream.session.id == body["session"] and stream.id != body["stream"]:
                 stream.watcher.close()

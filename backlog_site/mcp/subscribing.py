@@ -33,7 +33,7 @@ async def unsubscribe(_ctx: ServerRequestContext, params: protocol.UnsubscribeRe
 async def listen(
     ctx: ServerRequestContext, params: protocol.SubscriptionsListenRequestParams
 ) -> protocol.SubscriptionsListenResult:
-    """Stream the answer to this request: first the granted subscriptions, then the notices, each with the stream's id."""
+    """Stream the answer: first the granted subscriptions, then the notices, all with the stream's id."""
     if ctx.request_id is None:
         raise MCPError(protocol.INVALID_REQUEST, "subscriptions/listen needs a request id")
     meta = {SUBSCRIPTION_ID_META_KEY: ctx.request_id}

@@ -1,4 +1,7 @@
-"""Define the tools agents see. Each calls the same function as its REST counterpart; an agent reads only these words."""
+"""Define the tools agents see.
+
+Each calls the same function as its REST counterpart; an agent reads only these words.
+"""
 
 from typing import Annotated, Any, Literal
 

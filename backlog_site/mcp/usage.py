@@ -1,4 +1,4 @@
-"""Record in Redis when each credential last called over MCP. Only the Connect page uses it, to wait for the first call."""
+"""Record in Redis when each credential last called over MCP. Only the Connect page uses it, to await the first call."""
 
 import time
 from datetime import datetime
@@ -40,7 +40,10 @@ def note(credential: Credential) -> None:
 
 
 def call_since(kind: Kind, number: int, since: datetime) -> datetime | None:
-    """Return the time of the last call after `since`. An earlier one may belong to another database on the same Redis."""
+    """Return the time of the last call after `since`.
+
+    An earlier one may belong to another database on the same Redis.
+    """
     try:
         kept = _broker().get(_key(kind, number))
     except redis.RedisError:

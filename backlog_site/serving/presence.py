@@ -67,7 +67,10 @@ def _keep_announcing(process: Process) -> None:
 
 
 def _prefix() -> str:
-    """Return a key prefix per site, for sites that share a Redis. All processes of a site have the same public address."""
+    """Return a key prefix per site, for sites that share a Redis.
+
+    All processes of a site have the same public address.
+    """
     return f"backlog:presence:{hashlib.sha256(settings.PUBLIC_URL.encode()).hexdigest()[:12]}:"
 
 

@@ -29,7 +29,10 @@ class PageCompressionMiddleware(GZipMiddleware):
 
 
 def _compress_stream(request: HttpRequest, response: StreamingHttpResponse) -> StreamingHttpResponse:
-    """Compress the stream as one gzip member. Django makes a member of every chunk, and browsers read only the first."""
+    """Compress the stream as one gzip member.
+
+    Django makes a member of every chunk, and browsers read only the first.
+    """
     patch_vary_headers(response, ("Accept-Encoding",))
     if response.has_header("Content-Encoding") or "gzip" not in request.headers.get("Accept-Encoding", ""):
         return response

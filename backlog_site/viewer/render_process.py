@@ -1,4 +1,4 @@
-"""Run the child process of isolation.py: read one request per line, answer one line of HTML, end at the CPU time limit."""
+"""Run the child process of isolation.py: read a request per line, answer a line of HTML, end at the CPU time limit."""
 
 import gc
 import json

@@ -29,7 +29,10 @@ THEMES = ("light", "dark")
 
 
 def page(*methods: str) -> Callable[[View], View]:
-    """Decorate a view for signed-in users with a role, in their time zone. Shows domain errors instead of raising them."""
+    """Decorate a view for signed-in users with a role, in their time zone.
+
+    Shows domain errors instead of raising them.
+    """
 
     def decorate(view: View) -> View:
         @wraps(view)

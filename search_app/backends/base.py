@@ -1,4 +1,7 @@
-"""Define what a database must do for search. Terms, filters, scores, snippets and paging sit above it and are shared."""
+"""Define what a database must do for search.
+
+Terms, filters, scores, snippets and paging sit above it and are shared.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -126,7 +129,10 @@ class Backend(Protocol):
         """Return the allowed documents among these, whether they match or not."""
 
     def known(self, slot: str, tokens: Collection[str]) -> set[str]:
-        """Return the tokens that occur in any document of the whole index. Each token contains only letters and digits."""
+        """Return the tokens that occur in any document of the whole index.
+
+        Each token contains only letters and digits.
+        """
 
     def matching(self, slot: str, expression: Expression) -> Any:
         """Return an expression for the ids of all matches, for use in a queryset's filter."""

@@ -164,7 +164,10 @@ def _candidates(condition: str, params: Sequence[Any]) -> list[Candidate]:
 
 
 def _select(sql: str, params: Sequence[Any], planning: _Planning = _CHOOSING) -> list[Any]:
-    """Run the query in one round trip and one transaction. Inside a caller's transaction the settings would outlive it."""
+    """Run the query in one round trip and one transaction.
+
+    Inside a caller's transaction the settings would outlive it.
+    """
     before = [f"SET LOCAL {name} = {value}" for name, value in planning.items()]
     after = [f"SET LOCAL {name} = DEFAULT" for name in planning]
     with connection.cursor() as cursor:

@@ -92,7 +92,10 @@ def _attention(query_key_value: Floats, count: int) -> Floats:
 
 
 def _gelu(state: Floats) -> Floats:
-    """Approximate GELU with tanh instead of the error function, which numpy lacks. Vectors change by less than 0.001."""
+    """Approximate GELU with tanh instead of the error function, which numpy lacks.
+
+    Vectors change by less than 0.001.
+    """
     inner = state * np.float32(0.7978845608) * (1 + np.float32(0.044715) * state * state)
     return np.float32(0.5) * state * (1 + np.tanh(inner))
 

@@ -1,4 +1,4 @@
-"""Test If-Match, If-None-Match and the body's etag on every route that writes: RFC 9110, and none of them is ignored."""
+"""Test If-Match, If-None-Match and the body's etag on every route that writes: RFC 9110, and none is ignored."""
 
 from collections.abc import Callable
 from typing import Any

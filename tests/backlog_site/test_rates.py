@@ -18,7 +18,10 @@ ENOUGH_ON_A_BUSY_MACHINE = 60.0
 
 
 def count(times: int, rate: Rate, who: str, *, counters: int = 1) -> list[bool]:
-    """Count concurrently through several counters, which stand for processes. Return True where the limit was exceeded."""
+    """Count concurrently through several counters, which stand for processes.
+
+    Return True where the limit was exceeded.
+    """
 
     async def scenario() -> list[bool]:
         doors = [Counter(patience=ENOUGH_ON_A_BUSY_MACHINE) for _ in range(counters)]

@@ -1,4 +1,4 @@
-"""Fill the site for the browser, in a separate process: three hundred tasks, users, files, and texts that try to run."""
+"""Fill the site for the browser, in a separate process: 300 tasks, users, files, and texts that try to run."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Test a day with the viewer: create, move, edit, conflict, comment, find, read beside, copy, and see an agent write."""
+"""Test a day with the viewer: create, move, edit, conflict, comment, find, read beside, copy, see an agent write."""
 
 import re
 

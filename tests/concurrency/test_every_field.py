@@ -44,7 +44,10 @@ def operation_on(field: str, writer: int, turn: int) -> dict[str, Any]:
 
 
 def write_every_field(writer: int, fields: list[str]) -> dict[str, Any]:
-    """Write every field. Every second write sends the ETag read just before. Any error but its conflict fails the crew."""
+    """Write every field. Every second write sends the ETag read just before.
+
+    Any error but its conflict fails the crew.
+    """
     actor = as_actor(make_user(f"writer{writer}", "contributor", GROUP))
     task = Task.objects.get(pk=1)
     done: dict[str, list[str]] = {field: [] for field in fields}

@@ -1,4 +1,4 @@
-"""Test web processes killed, Redis down, the database locked: nothing acknowledged is lost, and all recovers by itself."""
+"""Test web processes killed, Redis down, the database locked: nothing acknowledged is lost, and all recovers."""
 
 import sqlite3
 import threading

@@ -159,7 +159,10 @@ def bring_to_the_last_release() -> None:
 
 
 def write_as_the_last_release_did(migrated: Path) -> int:
-    """Run statements of a process that still runs the last release. Ends a few writes after the database was migrated."""
+    """Run statements of a process that still runs the last release.
+
+    Ends a few writes after the database was migrated.
+    """
     models = MigrationLoader(connection).project_state(LAST_RELEASE).apps
     written = left = 0
     while left < WRITES_AFTER:

@@ -49,7 +49,10 @@ def client(fake: FakeIB, tenant: Tenant) -> Iterator[IBClient]:
 
 
 def give_up_early(client: IBClient, kind: str) -> None:
-    """Shorten the timeout for a slow server only. Other faults get the usual time, because a busy machine is no fault."""
+    """Shorten the timeout for a slow server only.
+
+    Other faults get the usual time, because a busy machine is no fault.
+    """
     if kind.startswith("slow"):
         client.transport.limits = replace(client.transport.limits, total=2)
 

@@ -1,4 +1,4 @@
-"""Run another process of the site that executes commands from lines of JSON, as a worker, the admin or a command would."""
+"""Run another process of the site that executes commands from JSON lines, as a worker, the admin or a command would."""
 
 import json
 import sys

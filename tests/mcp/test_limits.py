@@ -72,7 +72,7 @@ def kept_in_processes(site: Site, http: httpx.Client) -> dict[int, dict[str, int
 
 
 def test_however_many_sessions_are_opened_few_are_kept(small_site, token, redis) -> None:
-    """Open many sessions. A session that its client never ends is evicted for a newer one, or a day after its last use."""
+    """Open many sessions. A session its client never ends is evicted for a newer one, or a day after its last use."""
     with small_site.client(token) as http:
         for number in range(OPENED):
             http.headers.pop("Mcp-Session-Id", None)

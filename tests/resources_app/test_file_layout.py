@@ -1,4 +1,4 @@
-"""Test that an imported file is exported as it was written, on either database; only changes made here are rewritten."""
+"""Test that an imported file is exported as it was written, on either database; only changes are rewritten."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Test that at 100,000 tasks a list reads one page: each filter and sort uses an index, nothing is sorted or scanned."""
+"""Test that at 100,000 tasks a list reads one page: filters and sorts use an index, nothing is sorted or scanned."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Test stored resources: created, uploaded again, moved, removed and created again, with history, folders, permissions."""
+"""Test stored resources: created, uploaded again, moved, removed and recreated, with history, folders, permissions."""
 
 import hashlib
 

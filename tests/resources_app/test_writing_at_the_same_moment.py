@@ -1,4 +1,4 @@
-"""Test two transactions on the same rows: an overlapping deletion is a conflict, and waiting for a row loses nothing."""
+"""Test two transactions on the same rows: an overlapping deletion is a conflict, and a lock wait loses nothing."""
 
 import threading
 from collections.abc import Callable

@@ -102,7 +102,7 @@ def _inline(module: ModuleType) -> Iterator[Tried]:
 
 
 def texts_for(pattern: "re.Pattern[str]", length: int) -> Iterator[str]:
-    """Yield long runs of what the expression mentions, after prefixes that let it start, before an end that stops it."""
+    """Yield long runs of what the expression mentions, after prefixes that start it, before an end that stops it."""
     mentioned = [one for one in dict.fromkeys(pattern.pattern) if one.isprintable()]
     words = list(dict.fromkeys(re.findall(r"[a-zA-Z]{2,}", pattern.pattern)))[:4]
     for one in dict.fromkeys([*mentioned[:25], *_COMMON]):

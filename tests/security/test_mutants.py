@@ -1,4 +1,7 @@
-"""Check that each mutant still has its place and its test. Planting the bugs is slow and runs rarely (`make mutants`)."""
+"""Check that each mutant still has its place and its test.
+
+Planting the bugs is slow and runs rarely (`make mutants`).
+"""
 
 import pytest
 

@@ -33,7 +33,7 @@ def form_of(client: Client, task: Task) -> dict[str, str]:
 
 
 def fields_in(page: str) -> dict[str, str]:
-    """Return the fields of a page: inputs with their values, textareas without the line break that follows their tag."""
+    """Return the fields of a page: inputs with their values, textareas without the line break after their tag."""
     found = {}
     for tag in re.findall(r"<input[^>]*>", page):
         name, value = re.search(r'name="([^"]*)"', tag), re.search(r'value="([^"]*)"', tag)

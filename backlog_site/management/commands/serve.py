@@ -125,7 +125,10 @@ def _valkey_services() -> list[Service]:
 
 
 def _library_sockets(sockets: ExitStack) -> list[socket.socket]:
-    """Open sockets on free ports. They stay open while the site runs, even if the process that answers on them exits."""
+    """Open sockets on free ports.
+
+    They stay open while the site runs, even if the process that answers on them exits.
+    """
     return [sockets.enter_context(socket.create_server((LOOPBACK, 0), backlog=64)) for _ in ROLES]
 
 
