@@ -77,7 +77,7 @@ class BoundTokens(OAuth2Validator):  # type: ignore[misc]  # the package has no 
         return is_valid
 
     def invalidate_authorization_code(self, client_id: str, code: str, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Delete the code. If two requests race on one code, the second finds it gone and revokes the tokens of both."""
+        """Delete the code. If two requests race on one code, the second finds it gone and revokes both token sets."""
         try:
             super().invalidate_authorization_code(client_id, code, request, *args, **kwargs)
         except InvalidGrantError:

@@ -100,7 +100,7 @@ async function create(form) {
 }
 
 /* drafts stay in this browser until they are saved; the draft of a field keeps the ETag it started from, so that a save
-   after somebody else's shows both versions */
+   after another user's save shows both versions */
 const DRAFTS = 'textarea[data-draft], .edit[data-draft-of] :is([name=title], [name=description])';
 const draftKey = field => 'draft:' + (field.dataset.draft || `${field.form.dataset.draftOf}:${field.name}`);
 const etagOf = field => field.form?.elements[`${field.name}_etag`];
