@@ -1,4 +1,4 @@
-"""Composition root and adapters: settings, REST, admin, processes."""
+"""Compose the site from settings, REST, admin and processes."""
 
 from backlog_site.celery import app as celery_app
 from backlog_site.serving.allocator import give_memory_back

@@ -1,4 +1,6 @@
-"""Which site `django.contrib.admin` serves. Alone in its module: apps are configured before models can be imported."""
+"""Select the site that `django.contrib.admin` serves. A separate module, because apps are configured before models
+load.
+"""
 
 from django.contrib.admin.apps import AdminConfig
 

@@ -1,5 +1,7 @@
-"""ASGI root: counts requests, owns the lifespan, which Django's own handler refuses; /mcp and the event stream are ASGI,
-the rest is Django: pages and REST in threads, files in Django's own way."""
+"""Route ASGI requests, count them and own the lifespan, which Django's own handler refuses.
+
+/mcp and the event stream are ASGI. The rest is Django: pages and REST in threads, static files in Django's own way.
+"""
 
 import os
 from typing import Any
@@ -8,7 +10,7 @@ from django.conf import settings
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backlog_site.settings")
-# A request should rather be told to come back than wait: see docs/decisions/0002-sqlite-settings.md.
+# A request should fail with Retry-After rather than wait: see docs/decisions/0002-sqlite-settings.md.
 os.environ.setdefault("BACKLOG_LOCK_SECONDS", "5")
 
 _django: Any = get_asgi_application()
@@ -32,7 +34,7 @@ from backlog_site.viewer.events import EventsEndpoint  # noqa: E402
 from backlog_site.viewer.failures import refuse_while_away  # noqa: E402
 from resources_app.files.contents import MAX_BINARY_BYTES  # noqa: E402
 
-# The largest body there is, a file; JSON has a bound of its own in its parser.
+# The largest possible body is a file; JSON has a separate limit in its parser.
 _files = bounded(_django, MAX_BINARY_BYTES)
 _site: Any = ThreadedSite()
 _pages = bounded(_site, MAX_BINARY_BYTES)

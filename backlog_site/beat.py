@@ -1,4 +1,4 @@
-"""Celery's scheduler, made to bear a clock that is set back."""
+"""Make Celery's scheduler survive a clock that is set back."""
 
 from typing import Any
 
@@ -6,7 +6,10 @@ from celery.beat import PersistentScheduler
 
 
 class Scheduler(PersistentScheduler):  # type: ignore[misc]  # celery has no types
-    """Celery's own would send nothing until the clock has caught up with when it sent last."""
+    """Send due entries after the clock was set back.
+
+    Celery's own scheduler waits until the clock passes the last run.
+    """
 
     def tick(self, *args: Any, **options: Any) -> float:
         now = self.app.now()

@@ -1,7 +1,7 @@
-"""Request bodies on their way in: who sends them is known before they are kept, they arrive in time, few at once.
+"""Admit request bodies: identify the sender before storing them, enforce a deadline, and limit how many arrive at once.
 
-A body that arrived whole with its first part goes on at once. Every other one has a deadline that grows with what was
-received, as Apache's mod_reqtimeout counts it. Anonymous callers get their 401 without their body being read.
+A body that arrives whole with its first part passes at once. Any other body has a deadline that grows with the bytes
+received, as in Apache's mod_reqtimeout. Anonymous callers get their 401 without their body being read.
 """
 
 import json
@@ -28,9 +28,9 @@ Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 BODY_SECONDS = 20.0
 BYTES_PER_SECOND = 4096
-# Sign-in forms and OAuth, which have no caller yet.
+# Limit for sign-in forms and OAuth, which have no authenticated caller yet.
 MAX_ANONYMOUS = 64 * 1024
-# Bodies that are on their way at the same time, in each process.
+# Bodies arriving at the same time, per process.
 MAX_BODIES = 64
 
 
@@ -43,7 +43,7 @@ class BodyTooSlow(ValidationFailed):
 
 
 class _Body:
-    """What arrives of one body. Once it is refused, the application sees a client that has left."""
+    """Receive one body. Once it is refused, the application sees a disconnected client."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -125,7 +125,7 @@ class Admission:
 
 
 class _Answer:
-    """The application's answer, unless its body was refused before it began."""
+    """Forward the application's response unless its body was refused before the response began."""
 
     def __init__(self, send: Send, body: _Body) -> None:
         self._send = send
@@ -161,7 +161,7 @@ async def _is_known(headers: Headers) -> bool:
 
 
 def _without_body(scope: Message, receive: Receive) -> tuple[Message, Receive]:
-    """The request as if it had no body: authentication refuses it before any of it would matter."""
+    """Return the request without its body. Authentication rejects it before the body would matter."""
     framing = (b"content-length", b"transfer-encoding")
     headers = [(name, value) for name, value in scope["headers"] if name not in framing]
     parts: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]

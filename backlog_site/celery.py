@@ -1,4 +1,7 @@
-"""The Celery application. It only wakes workers: what there is to do is a Job row (resources_app/jobs/queue.py)."""
+"""Configure the Celery application.
+
+Messages only wake workers; the work is in Job rows (resources_app/jobs/queue.py).
+"""
 
 import os
 from typing import Any
@@ -12,7 +15,7 @@ from backlog_site.serving.presence import announce
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backlog_site.settings")
 
-# While Redis is away kombu fails at putting messages back, and the worker would end. They only wake; the rows stay.
+# While Redis is down, kombu fails to restore messages and the worker would exit. Messages only wake; the rows stay.
 Channel.do_restore = False
 
 app = Celery("backlog")
@@ -23,7 +26,7 @@ app.steps["worker"].add(DjangoStructLogInitStep)
 
 @setup_logging.connect  # type: ignore[untyped-decorator]  # celery has no types
 def keep_django_logging(**_: Any) -> None:
-    """Without a receiver Celery replaces the logging configured by Django."""
+    """Keep Django's logging. Without a receiver Celery replaces it."""
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]  # celery has no types

@@ -1,4 +1,4 @@
-"""Reads environment variables; a value that cannot be parsed stops the process and says what was expected."""
+"""Read environment variables. A value that cannot be parsed stops the process and says what was expected."""
 
 import hashlib
 import os
@@ -20,7 +20,7 @@ class Environment:
         self._variables = os.environ if variables is None else variables
 
     def text(self, name: str, default: str = "") -> str:
-        """From the variable, or from the file that `NAME_FILE` names: secrets are often handed over as files."""
+        """Return the variable, or the content of the file that `NAME_FILE` names: secrets are often passed as files."""
         value, file = (self._variables.get(key, "").strip() for key in (name, f"{name}_FILE"))
         if value and file:
             raise ImproperlyConfigured(f"{name} and {name}_FILE are both set: one of them is enough.")
@@ -61,7 +61,7 @@ class Environment:
         return Path(self.text(name, default)).expanduser().absolute()
 
     def named_folders(self, name: str) -> dict[str, Path]:
-        """`docs=/srv/docs,artifacts/logs=/var/log/agents`: the name is where the folder appears."""
+        """Parse `docs=/srv/docs,artifacts/logs=/var/log/agents`. The name is the path where the folder appears."""
         folders: dict[str, Path] = {}
         for entry in self.words(name):
             label, separator, path = entry.partition("=")
@@ -75,7 +75,7 @@ class Environment:
 
 
 def refuse_weak_key(key: str) -> None:
-    """Whoever knows or guesses the key can sign in as anybody."""
+    """Reject a guessable key. An attacker who knows it can sign in as any user."""
     if not key:
         raise ImproperlyConfigured("SECRET_KEY must be set when BACKLOG_PUBLIC_URL is https.")
     if len(key) < MIN_KEY_LENGTH or len(set(key)) < MIN_KEY_VARIETY or "insecure" in key.lower():
@@ -86,7 +86,9 @@ def refuse_weak_key(key: str) -> None:
 
 
 def library_note(data_dir: Path) -> Path:
-    """Where the embedded site notes the addresses of its demo IntelligenceBank while it runs, for commands run by hand."""
+    """Return the file in which a running embedded site records its demo IntelligenceBank's addresses, for manual
+    commands.
+    """
     return data_dir / "demo-library"
 
 
@@ -96,7 +98,7 @@ def noted_library(data_dir: Path) -> list[str]:
 
 
 def socket_path(data_dir: Path) -> Path:
-    """The embedded Valkey's socket: inside the data folder unless that path is too long for a Unix socket."""
+    """Return the embedded Valkey's socket: inside the data folder unless that path is too long for a Unix socket."""
     path = data_dir / "valkey.sock"
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
         return path

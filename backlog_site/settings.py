@@ -1,4 +1,4 @@
-"""All settings. Every environment variable of the project is read here, through env.py, and nowhere else."""
+"""Define all settings. Every environment variable of the project is read here, through env.py, and nowhere else."""
 
 import logging
 import secrets
@@ -23,9 +23,9 @@ PUBLIC_URL = env.url("BACKLOG_PUBLIC_URL", "http://127.0.0.1:8000", ("http", "ht
 RESOURCE_ROOTS = env.named_folders("BACKLOG_RESOURCE_ROOTS")
 DEBUG = env.flag("BACKLOG_DEBUG", default=False)
 SILENCED_SYSTEM_CHECKS = [
-    # The grace period is our own (accounts/oauth.py): it works with hashed tokens, the package's does not.
+    # accounts/oauth.py implements the grace period: it works with hashed tokens, the package's does not.
     "oauth2_provider.E001",
-    # http is for programs on the user's machine alone; accounts/oauth.py refuses every other address.
+    # http is only for programs on the user's machine; accounts/oauth.py rejects every other address.
     "oauth2_provider.W008",
 ]
 
@@ -38,7 +38,9 @@ if IS_HTTPS and DEBUG:
 
 
 def _secret_key() -> str:
-    """The embedded default keeps a key of its own; a public site must be given one, the same for all its processes."""
+    """Return the secret key. An embedded site generates and stores one; a public site must configure one for all
+    processes.
+    """
     key = env.text("SECRET_KEY")
     if IS_HTTPS:
         refuse_weak_key(key)
@@ -65,7 +67,7 @@ ALLOWED_HOSTS = [
 ]
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
 SECURE_SSL_REDIRECT = IS_HTTPS
-# Probes and Prometheus reach each process directly, without the proxy that speaks https.
+# Probes and Prometheus reach each process directly, without the proxy that terminates https.
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if IS_HTTPS else None
 SECURE_HSTS_SECONDS = 31_536_000 if IS_HTTPS else 0
@@ -92,7 +94,7 @@ INSTALLED_APPS = [
     "oauth2_provider",
     "resources_app",
     "search_app",
-    # Before the package, which cannot be imported without what compat.py provides.
+    # Before the package, which cannot be imported without compat.py.
     "backlog_site.mcp",
     "mcp_server",
     "backlog_site.viewer",
@@ -101,7 +103,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    # Outermost, so that what the others refuse or fail at has the one error body too.
+    # Outermost, so that rejections and failures of the others get the same error body.
     "backlog_site.api.errors.JsonErrorsMiddleware",
     "backlog_site.viewer.policy.ContentSecurityPolicyMiddleware",
     "backlog_site.viewer.compression.PageCompressionMiddleware",
@@ -118,7 +120,7 @@ MIDDLEWARE = [
 
 ROOT_URLCONF = "backlog_site.urls"
 ASGI_APPLICATION = "backlog_site.asgi.application"
-# URLs of the API are exact; a missing slash is an error the caller can see, not a redirect that loses a body.
+# API URLs are exact; a missing slash is a visible error, not a redirect that drops a body.
 APPEND_SLASH = False
 
 TEMPLATES = [
@@ -142,7 +144,7 @@ def _database() -> dict[str, Any]:
     patience = env.number("BACKLOG_LOCK_SECONDS", 30, minimum=1)
     if database["ENGINE"] == "django.db.backends.sqlite3":
         # IMMEDIATE takes the write lock at BEGIN, so that no transaction fails half-way as "locked"; FULL makes an
-        # acknowledged write survive a power cut. The reasons and figures: docs/decisions/0002-sqlite-settings.md.
+        # acknowledged write survive a power cut. docs/decisions/0002-sqlite-settings.md has the reasons and figures.
         database["ENGINE"] = "backlog_site.sqlite"
         database["OPTIONS"] = {
             "transaction_mode": "IMMEDIATE",
@@ -153,14 +155,14 @@ def _database() -> dict[str, Any]:
             ),
         }
     else:
-        # There the next statement may meet another connection of the server, without the cursors and plans of the first.
+        # PgBouncer in transaction mode cannot keep server-side cursors or prepared statements.
         database["DISABLE_SERVER_SIDE_CURSORS"] = env.flag("BACKLOG_DB_BOUNCER", False)
         # Under ASGI a connection per thread would exhaust the server; a pool bounds it.
         database["OPTIONS"] = {
             **database.get("OPTIONS", {}),
-            # Our longest query takes less than compiling it, or starting processes for it, would.
+            # Our longest query runs faster than JIT compilation or starting parallel workers would take.
             "options": f"-c lock_timeout={patience}s -c jit=off -c max_parallel_workers_per_gather=0",
-            # Whoever waits asks anew. The pool's own trying would pause for longer and longer, for minutes in the end.
+            # Waiting requests retry. The pool's own retries would back off further and further, up to minutes.
             "pool": {
                 **{"min_size": 1, "max_size": env.number("BACKLOG_DB_POOL", 10, minimum=1)},
                 **{"timeout": 10, "reconnect_timeout": 5},
@@ -177,13 +179,13 @@ REDIS_URL = env.url("REDIS_URL", f"unix://{EMBEDDED_REDIS_SOCKET}", ("redis", "r
 
 # Fakes of IntelligenceBank on this machine, exactly as http://127.0.0.1:9101; the real one is always https.
 IB_LOCAL_ORIGINS = [*env.words("BACKLOG_IB_LOCAL_ORIGINS"), *noted_library(DATA_DIR)]
-# How often the mirror looks for what changed.
+# Seconds between looks of the mirror for changes.
 IB_SECONDS = env.number("BACKLOG_IB_SECONDS", 900, minimum=60)
-# The window that calls are counted in, and how often a failing one is repeated; the tests have less time.
+# The rate limit window, and the number of attempts of a failing call; the tests use smaller values.
 IB_RATE_SECONDS = 60.0
 IB_ATTEMPTS = 6
 
-# The package adds a tool of its own unless told not to; its views and sessions are not used (docs/decisions).
+# The package adds its own tool unless disabled; its views and sessions are not used (docs/decisions).
 DJANGO_MCP_GLOBAL_SERVER_CONFIG = {
     "name": "backlog",
     "instructions": (
@@ -197,11 +199,11 @@ DJANGO_MCP_GLOBAL_SERVER_CONFIG = {
 DJANGO_MCP_GET_SERVER_INSTRUCTIONS_TOOL = False
 MCP_DATABASE_THREADS = env.number("BACKLOG_MCP_THREADS", 8, minimum=1)
 MCP_MAX_SESSIONS_PER_USER = env.number("BACKLOG_MCP_SESSIONS", 1000, minimum=1)
-# In each web process.
+# Per web process.
 MCP_MAX_STREAMS_PER_USER = env.number("BACKLOG_MCP_STREAMS", 1000, minimum=1)
 MCP_STDIO_TOKEN = env.text("BACKLOG_TOKEN")
 
-# Search by meaning beside words. The model comes with the packages; a site that is short of memory can do without.
+# Semantic search beside full-text search. The model comes with the packages; a site short of memory can disable it.
 SEARCH_EMBEDDINGS = env.flag("BACKLOG_EMBEDDINGS", default=True)
 
 LANGUAGE_CODE = "en"
@@ -215,7 +217,7 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
-# Without a collectstatic run (make run, tests) the packages' own folders are served.
+# Without collectstatic (make run, tests), files are served from the packages' own folders.
 SERVESTATIC_USE_FINDERS = not (STATIC_ROOT / "admin").exists()
 
 LOGIN_URL = "/login/"
@@ -223,7 +225,7 @@ LOGIN_REDIRECT_URL = "/"
 AUTHENTICATION_BACKENDS = ["resources_app.identity.service_accounts.PeopleBackend"]
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
-    "backlog_site.accounts.hashers.RandomSecretHasher",  # of OAuth clients, never of people
+    "backlog_site.accounts.hashers.RandomSecretHasher",  # for OAuth clients, never for people
 ]
 LOGOUT_REDIRECT_URL = "/login/"
 AUTH_PASSWORD_VALIDATORS = [
@@ -231,25 +233,26 @@ AUTH_PASSWORD_VALIDATORS = [
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
 
-# Requests per minute of one token and of one network address; the others are per address, for what costs most.
+# Requests per minute of one token and of one network address; the others are per address, for the most expensive
+# requests.
 RATE_PER_TOKEN = env.number("BACKLOG_RATE_TOKEN", 60_000, minimum=1)
 RATE_PER_ADDRESS = env.number("BACKLOG_RATE_ADDRESS", 120_000, minimum=1)
-RATE_REGISTRATIONS = env.number("BACKLOG_RATE_REGISTRATIONS", 60, minimum=1)  # an hour
-RATE_GRANTS = env.number("BACKLOG_RATE_GRANTS", 300, minimum=1)  # a minute
-RATE_SIGN_INS = env.number("BACKLOG_RATE_SIGN_INS", 60, minimum=1)  # in five minutes
-# How many proxies of our own stand in front: as many entries of X-Forwarded-For are true.
+RATE_REGISTRATIONS = env.number("BACKLOG_RATE_REGISTRATIONS", 60, minimum=1)  # per hour
+RATE_GRANTS = env.number("BACKLOG_RATE_GRANTS", 300, minimum=1)  # per minute
+RATE_SIGN_INS = env.number("BACKLOG_RATE_SIGN_INS", 60, minimum=1)  # per five minutes
+# The number of trusted proxies in front of the site: that many entries of X-Forwarded-For are trusted.
 TRUSTED_PROXIES = env.number("BACKLOG_TRUSTED_PROXIES", 0)
 
-# In each web process, event streams included.
+# Per web process, event streams included.
 MAX_CONNECTIONS = env.number("BACKLOG_MAX_CONNECTIONS", 4000, minimum=10)
-# How long a process that was asked to end goes on answering, so that proxies can let go of it.
+# Seconds a stopping process keeps answering, so that proxies can release it.
 DRAIN_SECONDS = env.number("BACKLOG_DRAIN_SECONDS", 3)
 
-# A larger body waits on disk until it is whole.
+# A larger body is spooled to disk until it is complete.
 FILE_UPLOAD_MAX_MEMORY_SIZE = 256 * 1024
 DATA_UPLOAD_MAX_MEMORY_SIZE = env.number("BACKLOG_MAX_BODY_BYTES", 4 * 1024 * 1024, minimum=1024)
 
-# What tokens are issued for: the MCP endpoint, or the site as a whole, which is for REST alone.
+# Tokens are issued for the MCP endpoint, or for the whole site, which covers REST only.
 _names = ("127.0.0.1", "localhost") if _public.hostname in {"127.0.0.1", "localhost"} else (_public.hostname,)
 _origins = [PUBLIC_URL, *(PUBLIC_URL.replace(_public.hostname or "", name or "", 1) for name in _names)]
 OAUTH_RESOURCES = tuple(f"{origin}{path}" for path in ("/mcp", "") for origin in dict.fromkeys(_origins))
@@ -272,7 +275,7 @@ OAUTH2_PROVIDER = {
     "REFRESH_TOKEN_REUSE_PROTECTION": True,
     "PKCE_REQUIRED": True,
     "REQUEST_APPROVAL_PROMPT": "force",
-    # http is for loopback addresses alone (accounts/oauth.py); the others are schemes of well-known programs.
+    # http is only for loopback addresses (accounts/oauth.py); the others are schemes of well-known programs.
     "ALLOWED_REDIRECT_URI_SCHEMES": [
         *WEB_SCHEMES,
         *env.words("BACKLOG_OAUTH_REDIRECT_SCHEMES", "cursor,vscode,vscode-insiders,windsurf"),
@@ -331,10 +334,10 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_TIME_LIMIT = 3600
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# A frozen broker must cost a request two seconds at the most, never hang it (reliability is in the Job table).
+# A frozen broker must cost a request at most two seconds, never hang it (reliability is in the Job table).
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     **_redis_socket,
-    "max_retries": 0,  # of opening a connection; a worker's own reconnecting is ruled by broker_connection_max_retries
+    "max_retries": 0,  # for opening a connection; broker_connection_max_retries governs a worker's reconnects
     "visibility_timeout": 7200,
     "unacked_restore_interval": 10,
     "unacked_restore_throttle": 1,
@@ -342,14 +345,16 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 
 
 def _scheduled(kind: str, schedule: float | crontab) -> dict[str, Any]:
-    """A job; schedulers that were started at different times must be told how far apart its runs are."""
+    """Return the schedule entry of a job. It includes the interval, because schedulers may have started at different
+    times.
+    """
     every = [] if isinstance(schedule, crontab) else [schedule]
     return {"task": "resources_app.tasks.enqueue_scheduled", "schedule": schedule, "args": [kind, *every]}
 
 
 CELERY_BEAT_SCHEDULER = "backlog_site.beat.Scheduler"
 CELERY_BEAT_SCHEDULE = {
-    # A sweep that waited behind busy workers for longer than the next one is away is not needed any more.
+    # A sweep that waited behind busy workers for longer than its interval is no longer needed.
     "sweep-jobs": {"task": "resources_app.tasks.sweep_jobs", "schedule": 5.0, "options": {"expires": 5}},
     "embed-pending": {"task": "search_app.tasks.embed_pending", "schedule": 5.0, "options": {"expires": 5}},
     "sweep-index": _scheduled("sweep_index", crontab(minute="*/10")),
@@ -364,7 +369,7 @@ CELERY_BEAT_SCHEDULE = {
 
 LOG_FORMAT = env.text("BACKLOG_LOG_FORMAT", "console" if sys.stderr.isatty() else "json")
 LOGGING = structured_logs(is_for_eyes=LOG_FORMAT == "console", level=env.text("BACKLOG_LOG_LEVEL", "").upper())
-# One line per request is enough: the one that says how it ended.
+# One line per request is enough: the final one.
 DJANGO_STRUCTLOG_STATUS_START_LOG_LEVEL = logging.DEBUG
 
 UNFOLD = {

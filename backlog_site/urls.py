@@ -1,4 +1,4 @@
-"""Every route of the site."""
+"""Define every route of the site."""
 
 from django.contrib import admin
 from django.urls import include, path

@@ -1,4 +1,4 @@
-"""`make bench`, or `python -m bench --quick`: fills, serves, measures; writes bench/results.json and results.txt."""
+"""Run `make bench`, or `python -m bench --quick`: fill, serve and measure; write bench/results.json and results.txt."""
 
 import argparse
 import sys
@@ -62,7 +62,7 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 
 def run(options: Options) -> str:
-    """Writes after each database: what was measured is kept when something fails later. Returns the table."""
+    """Measure and return the table. Writes after each database, so that results survive a later failure."""
     machine, rows, by_database, text = report.machine(), [], {}, ""
     with report.steps(options.steps) as progress:
         for database in options.databases:

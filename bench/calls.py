@@ -1,4 +1,4 @@
-"""One request, sent and checked."""
+"""Send and check one request."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,7 +7,7 @@ import httpx
 
 
 class BenchFailed(Exception):
-    """The run cannot go on; the text says why."""
+    """Raised when the run cannot continue. The text says why."""
 
 
 @dataclass(frozen=True)
@@ -36,5 +36,5 @@ def checked(answer: httpx.Response, call: Call) -> httpx.Response:
 
 
 def is_refusal(message: dict[str, Any]) -> bool:
-    """Over MCP a request that failed is a success of HTTP."""
+    """Return whether the message is an error. A failed MCP request is an HTTP success."""
     return "result" not in message or bool(message["result"].get("isError"))

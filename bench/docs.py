@@ -1,4 +1,6 @@
-"""`python -m bench.docs`: the figures of bench/results.json in README and docs/, as tables and plots; --check only compares."""
+"""Run `python -m bench.docs`: write bench/results.json into README and docs/ as tables and plots; --check only
+compares.
+"""
 
 import re
 import sys
@@ -12,7 +14,7 @@ from bench.servers import ROOT
 
 IMAGES = "docs/images/bench"
 NAMES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
-# The contract's own; the others stand in bench/results.txt.
+# The rows of the contract; bench/results.txt has the others.
 SHOWN = {
     "mcp_get": "MCP get",
     "mcp_list20": "MCP list of 20",
@@ -47,7 +49,7 @@ def generated_files() -> dict[str, str]:
 
 
 def write() -> list[str]:
-    """The names of those that changed."""
+    """Write the files and return the names of changed ones."""
     return [name for name in out_of_date() if _write(name, generated_files()[name])]
 
 
@@ -150,7 +152,7 @@ def _rows(results: dict[str, Any], database: str) -> list[str]:
 
 
 def _quality(results: dict[str, Any]) -> list[str]:
-    """The collections are judged ones of others, not part of this repository."""
+    """Return the search quality table. The judged collections are third-party and not part of this repository."""
     found = report.quality(results["figures"])
     keys = [name.removeprefix("ndcg10.") for name in found if name.startswith("ndcg10.")]
     if not keys:

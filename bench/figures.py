@@ -1,4 +1,4 @@
-"""The figures beside the rows: growth, the cost of a long history, throughput, start and memory."""
+"""Compute the figures beside the rows: growth, the cost of a long history, throughput, start and memory."""
 
 import time
 from collections.abc import Iterable
@@ -19,10 +19,10 @@ LARGE_APPENDS = 60
 THROUGHPUT_S = 10.0
 EVENTS = 100
 FLOOR = "floor_get"
-# Index look-ups must not grow with the table; a search reads what it finds.
+# Index look-ups must not grow with the table; a search reads its matches.
 FLAT = ("rest_get", "mcp_get", "rest_list50", "mcp_list20", "mcp_append", "mcp_create", "mcp_batch100")
 SEARCHING = ("mcp_search", "mcp_search_filtered", "mcp_context")
-# Of these more is better.
+# For these more is better.
 _MORE = ("_per_s", "_per_cpu_s", "edit_token_ratio", "load_listen_streams")
 
 
@@ -42,13 +42,13 @@ def of_site(site: Site, share: float) -> dict[str, Any]:
 
 
 def append_1mb(site: Site, revisions: int, count: int) -> dict[str, Any]:
-    """An append to a megabyte that has been appended to `revisions` times, against one to a megabyte just created."""
+    """Compare an append to a megabyte after `revisions` appends with one to a new megabyte."""
     aged, fresh = (_create_large(site) for _ in range(2))
     for _ in range(revisions):
         ask(site.client, _append(aged))
     old, new = take_turns([(site, partial(_append, aged)), (site, partial(_append, fresh))], count)
     for ref in (aged, fresh):
-        # Else every list measured after this would begin with two megabytes.
+        # Otherwise every list measured after this would begin with two megabytes.
         ask(site.client, Call(f"/api/v1/tasks/{ref}/", method="DELETE"))
     return {
         "append_1mb_ratio": round(old.p50_ms / new.p50_ms, 2),
@@ -68,7 +68,7 @@ def _append(ref: str, _picks: Picks | None = None) -> Call:
 
 
 def event_latency(site: Site, count: int) -> Sample:
-    """From sending a write to hearing of it on a stream that listens to the task."""
+    """Measure from sending a write to its notice on a stream that listens to the task."""
     ref, sample = site.picks.ref(), Sample()
     with site.server.client() as subscriber, listening(subscriber, uri_of(ref)) as methods:
         for _ in range(count):
@@ -80,7 +80,7 @@ def event_latency(site: Site, count: int) -> Sample:
 
 
 def gather(rows: list[dict[str, Any]], by_database: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Each figure as the worst of the databases, then as each has it."""
+    """Return each figure as the worst of the databases, then per database."""
     grown, floor = growth(rows, by_database), to_floor(rows, by_database)
     for database, own in by_database.items():
         own["growth_flat"] = max(grown[database][name]["p50"] for name in FLAT)
@@ -103,17 +103,17 @@ def _worst(by_database: dict[str, dict[str, Any]]) -> dict[str, float]:
 
 
 def _beside(rows: list[dict[str, Any]], database: str, one: str, other: str) -> float:
-    """At the most tasks."""
+    """Return the p95 ratio of two rows at the largest size."""
     return round(_ends(rows, database, one)[1]["p95_ms"] / _ends(rows, database, other)[1]["p95_ms"], 2)
 
 
 def growth(rows: list[dict[str, Any]], databases: Iterable[str]) -> dict[str, Any]:
-    """For each row the figure at the most tasks over the one at the fewest."""
+    """Return for each row the ratio of the figure at the largest size to the one at the smallest."""
     return {database: {name: _ratios(*_ends(rows, database, name)) for name in _names(rows)} for database in databases}
 
 
 def to_floor(rows: list[dict[str, Any]], databases: Iterable[str]) -> dict[str, dict[str, float]]:
-    """The CPU time of each row over that of the bare view, at the most tasks."""
+    """Return the ratio of each row's CPU time to that of the bare view, at the largest size."""
     return {
         database: {
             name: _ratios(_ends(rows, database, FLOOR)[1], _ends(rows, database, name)[1])["cpu"]
@@ -134,5 +134,5 @@ def _ends(rows: list[dict[str, Any]], database: str, name: str) -> tuple[dict[st
 
 
 def _ratios(low: dict[str, Any], high: dict[str, Any]) -> dict[str, float]:
-    """The server's clock has ticks of 10 ms: a very short run may show no CPU time at all."""
+    """Return the ratios. The server's clock ticks every 10 ms, so a very short run may show no CPU time at all."""
     return {name: round(high[f"{name}_ms"] / (low[f"{name}_ms"] or 0.01), 2) for name in ("p50", "cpu")}

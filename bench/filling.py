@@ -1,6 +1,6 @@
-"""Fills an empty database straight through the tables, and leaves it as the write path would have.
+"""Fill an empty database directly through the tables, and leave it as the write path would have.
 
-A few hundred tasks are made as objects; the rows of all others are copies of theirs with another number, title and time.
+A few hundred tasks are created as objects; all other rows are copies with another number, title and time.
 """
 
 import datetime
@@ -35,12 +35,12 @@ UPDATES = 200
 STEP = datetime.timedelta(seconds=1)
 READERS = "security"
 
-# Column → value as the database takes it.
+# Column → value as stored in the database.
 Row = dict[str, Any]
 
 
 def fill(count: int) -> str:
-    """Returns a token for alice, who reads and writes."""
+    """Fill the tables and return a token for alice, who reads and writes."""
     alice = User.objects.create(username="alice")
     alice.groups.add(Group.objects.get_or_create(name="contributor")[0])
     people = User.objects.bulk_create(User(username=f"person-{n}") for n in range(PEOPLE))
@@ -54,13 +54,13 @@ def fill(count: int) -> str:
 
 
 def index() -> float:
-    """Builds the search index. Returns the documents for each second of this process's CPU time."""
+    """Build the search index. Return the documents per second of this process's CPU time."""
     began = time.process_time()
     return round(reindex() / (time.process_time() - began), 1)
 
 
 def enter_again() -> float:
-    """The p95, in ms, of entering one task with another text into the index; nothing of it stays."""
+    """Return the p95, in ms, of reindexing one task with another text. Everything is rolled back."""
     last = Task.objects.order_by("-pk").values_list("pk", flat=True)[0]
     sample = Sample()
     for task in Task.objects.filter(pk__in=range(1, last + 1, max(1, last // UPDATES))):
@@ -74,7 +74,7 @@ def enter_again() -> float:
 
 
 def analyse() -> None:
-    """Statistics for the planner, and no vacuum left to run into the measurement."""
+    """Update the planner statistics, and leave no vacuum to run during the measurement."""
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE" if connection.vendor == "postgresql" else "ANALYZE")
 
@@ -149,7 +149,7 @@ def _fill_tasks(count: int, models: list[Task], began: datetime.datetime) -> Non
 
 
 class _Template:
-    """A task made as an object, and the rows of it, of its creation and of its first revision."""
+    """Hold a task created as an object, and the rows of it, of its creation and of its first revision."""
 
     def __init__(self, task: Task) -> None:
         self.labels = task.labels
@@ -211,7 +211,7 @@ def _insert(model: type[Model], rows: list[Row]) -> None:
 
 
 def _set_counters(count: int) -> None:
-    """Behind the rows, which brought their numbers along."""
+    """Set the sequences past the inserted rows, which have explicit numbers."""
     Sequence.objects.filter(prefix=Task.PREFIX).update(last=count)
     Sequence.objects.filter(prefix=Epic.PREFIX).update(last=EPICS)
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""What each figure should be, and in which words people read it."""
+"""Define the goal of each figure, and how it is described."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -45,7 +45,7 @@ GOALS = (
     Goal("ib_rows_per_s", "IntelligenceBank mirrored, rows a second"),
     Goal("ib_sync_to_read_ratio", "the same at the usual pace, over merely reading the pages"),
 )
-# The numbers are those of the load goals L1 to L4.
+# The numbers refer to the load goals L1 to L4.
 LOADS = (
     Goal("load_rest_list_per_s", "L1: REST list of 20, 16 connections, two processes, requests a second", least=250),
     Goal("load_rest_list_p95_ms", "L1: p95, ms", most=100),

@@ -1,7 +1,7 @@
-"""`python -m bench.ir DIR`: nDCG@10, MRR@10 and recall@100 on judged collections, by words, by meaning and by both.
+"""Run `python -m bench.ir DIR`: nDCG@10, MRR@10 and recall@100 on judged collections, by words, by meaning and by both.
 
-DIR holds corpus.jsonl (_id, title, text), queries.jsonl and qrels.tsv, or folders that do. Documents become tasks, searched
-through `search_unified` in databases of their own: SQLite and PostgreSQL, unless --db names one.
+DIR holds corpus.jsonl (_id, title, text), queries.jsonl and qrels.tsv, or folders that do. Documents become tasks,
+searched through `search_unified` in separate databases: SQLite and PostgreSQL, unless --db names one.
 """
 
 import argparse
@@ -22,7 +22,7 @@ MODES = ("bm25", "vector", "hybrid")
 DATABASES = ("sqlite", "postgres")
 Ranking = list[str]
 Judged = dict[str, dict[str, int]]
-# Of one mode: nDCG@10, MRR@10 and recall@100.
+# Scores of one mode: nDCG@10, MRR@10 and recall@100.
 Scores = dict[str, float]
 
 
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
 
 
 def run_in(database: str, folder: Path, vectors: Path) -> dict[str, float]:
-    """In a process of its own, because Django knows one database per process."""
+    """Measure in a separate process, because Django has one database per process."""
     figures = {}
     with surroundings(database) as environment:
         command = [sys.executable, "-m", "bench.ir_run", str(folder.resolve()), str(vectors.resolve())]

@@ -1,4 +1,4 @@
-"""One database of `bench.ir`: fills it with each collection in turn, searches, prints a JSON line for each mode."""
+"""Measure one database of `bench.ir`: fill it with each collection, search, and print a JSON line for each mode."""
 
 import json
 import sys
@@ -27,7 +27,7 @@ from search_app.search import MAX_QUERY, search_unified  # noqa: E402
 from search_app.semantic import meaning, worker  # noqa: E402
 from search_app.semantic.snapshot import SNAPSHOT  # noqa: E402
 
-# Of a task, its number; of a collection, its own name.
+# Task number → id in the collection.
 Names = dict[str, str]
 Search = Callable[[str, Names], list[str]]
 READER = User(username="reader", is_superuser=True)
@@ -56,7 +56,7 @@ def measure_apart(collection: Path) -> dict[str, Scores]:
 
 
 def measure(collection: Path) -> dict[str, Scores]:
-    """By words alone while there are no vectors yet."""
+    """Measure every mode. The first runs by words alone, before there are vectors."""
     names = fill(collection)
     judged = read_judgements(collection / "qrels.tsv")
     scores = {"bm25": measure_mode(collection, judged, names, unified("bm25"))}
@@ -91,7 +91,7 @@ def nearest(text: str, names: Names) -> list[str]:
 
 
 def fill(collection: Path) -> Names:
-    """Straight into the tables; all documents are of one age."""
+    """Fill the tables directly. All documents have the same age."""
     now = timezone.now()
     rows = [
         (document["_id"], Task(number=n, **texts_of(document), created_at=now, updated_at=now))

@@ -1,4 +1,4 @@
-"""Vectors of passages in a file, so that a second database, or a second run, need not embed the same texts again."""
+"""Cache vectors of passages in a file, so that a second database or run need not embed the same texts again."""
 
 import hashlib
 import sqlite3
@@ -11,7 +11,7 @@ from search_app.semantic import minilm
 
 
 def keep_vectors(folder: Path) -> None:
-    """From now on in this process."""
+    """Cache the vectors from now on in this process."""
     folder.mkdir(parents=True, exist_ok=True)
     kept = _Kept(folder / f"{minilm.NAME}.sqlite3")
     minilm.embed = kept.embed

@@ -1,4 +1,6 @@
-"""Sixteen at once, on two web processes: the goals L1 to L3. Connections are shared out evenly, as a proxy does."""
+"""Measure sixteen concurrent clients on two web processes: goals L1 to L3. Connections are spread evenly, as by a
+proxy.
+"""
 
 import asyncio
 import json
@@ -25,7 +27,7 @@ class Load(Sample):
     failed: int = 0
 
     def figures(self, name: str, seconds: float) -> dict[str, Any]:
-        """Only what succeeded counts as done."""
+        """Return the figures. Only successful requests count."""
         return {
             f"load_{name}_per_s": round((len(self.walls) - self.failed) / seconds, 1),
             f"load_{name}_p95_ms": round(self.p95_ms, 1),
@@ -58,13 +60,13 @@ def _getter(tasks: int, seed: int) -> Source:
 
 
 def _writer(ref: str) -> Source:
-    """A short line, so that the text of one task stays about as long as it was."""
+    """Append a short line, so that the length of the task's text barely changes."""
     operation = {"type": "append", "content": "\n- x"}
     return lambda: tool("write_resource", uri=uri_of(ref, "description"), operation=operation)
 
 
 def _measure(name: str, servers: Sequence[Server], sources: Sequence[Source], seconds: float) -> dict[str, Any]:
-    """Once uncounted from everywhere, for what the first request of a process does."""
+    """Measure after one uncounted round from every client, which covers first-request costs of a process."""
     load = Load()
     asyncio.run(_drive(servers, sources, 0, Load()))
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Requests of the newest MCP protocol as plain HTTP, where each stands for itself; and a stream of notifications."""
+"""Build requests of the newest MCP protocol, which are independent, as plain HTTP; and read notifications."""
 
 import json
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def tool(name: str, **arguments: Any) -> Call:
 
 @contextmanager
 def listening(client: httpx.Client, uri: str) -> Iterator[Iterator[str]]:
-    """The methods of the notifications about one resource, as they come."""
+    """Yield the methods of notifications about one resource, as they arrive."""
     call = mcp("subscriptions/listen", notifications={"resourceSubscriptions": [uri]})
     with client.stream(call.verb, call.path, json=call.body, headers=call.headers) as answer:
         if not answer.is_success:

@@ -1,4 +1,4 @@
-"""Asks and times. The sizes take turns within each row, so that a busy neighbour slows them all and not one of them."""
+"""Send and time requests. The sizes alternate within each row, so that a busy neighbour slows all of them equally."""
 
 import statistics
 import time
@@ -33,7 +33,7 @@ class Site:
 
 @dataclass
 class Sample:
-    """Wall seconds of each request, and the CPU seconds of the server over all of them."""
+    """Hold the wall seconds of each request, and the server's CPU seconds over all of them."""
 
     walls: list[float] = field(default_factory=list)
     cpu: float = 0.0
@@ -58,7 +58,7 @@ def open_site(database: str, tasks: int, environment: Environment, filled: Fille
 
 
 def measure_rows(rows: Sequence[Row], sites: Sequence[Site], share: float = 1.0) -> list[dict[str, Any]]:
-    """`share` of the repetitions on each site. Rows that are given together take turns too, and ask for the same tasks."""
+    """Run `share` of the repetitions on each site. Rows given together alternate too, and request the same tasks."""
     pairs = [(row, site) for row in rows for site in sites]
     sources = [(replace(site, picks=Picks(site.tasks)), row.call) for row, site in pairs]
     samples = take_turns(sources, at_least_two(rows[0].repetitions * share))
@@ -78,7 +78,7 @@ def take_turns(sources: Sequence[tuple[Site, Callable[[Picks], Call]]], count: i
 
 
 def at_least_two(count: float) -> int:
-    """Fewer have no quantiles."""
+    """Return at least two; fewer have no quantiles."""
     return max(2, round(count))
 
 
@@ -107,7 +107,7 @@ def _as_json(row: Row, site: Site, sample: Sample) -> dict[str, Any]:
 
 
 def requests_per_s(site: Site, row: Row, seconds: float) -> float:
-    """Answers within the time to eight clients, each with a connection of its own."""
+    """Return the throughput of eight clients, each with a separate connection."""
     began = time.perf_counter()
 
     def work(seed: int) -> int:

@@ -1,4 +1,4 @@
-"""The mirror of IntelligenceBank, in a process and a database of its own."""
+"""Measure the IntelligenceBank mirror, in a separate process and database."""
 
 import json
 from typing import Any

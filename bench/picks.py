@@ -1,9 +1,9 @@
-"""Which tasks the requests ask for: any that is live and open to all, at random but the same in every run."""
+"""Pick the tasks to request: any live and unrestricted one, random but the same in every run."""
 
 import random
 from collections.abc import Sequence
 
-# One task in fifty is archived, and one is limited to a group that alice is not in.
+# One task in fifty is archived, and one is restricted to a group without alice.
 _SPREAD = 50
 
 
@@ -33,6 +33,6 @@ class Picks:
         return f"TASK-{self.number():04d}"
 
     def refs(self, count: int) -> list[str]:
-        """Different ones, or all there are."""
+        """Return different refs, or all there are."""
         plain = [n for n in range(2, self._tasks + 1) if not is_archived(n) and not is_restricted(n)]
         return [f"TASK-{number:04d}" for number in self._chance.sample(plain, min(count, len(plain)))]

@@ -1,6 +1,6 @@
-"""Small multiples as SVG: a panel for each row, a line for each database, the number of tasks along the bottom.
+"""Draw small multiples as SVG: a panel for each row, a line for each database, the number of tasks along the bottom.
 
-They bring their own background, so that they can be read on a light page and on a dark one.
+They include a background, so that they are readable on light and dark pages.
 """
 
 from collections.abc import Iterator, Sequence
@@ -83,7 +83,7 @@ def _y(value: float, most: float) -> float:
 
 
 def _round_up(value: float) -> float:
-    """To 1, 2, 4, 6 or 8 and zeros: what halves well."""
+    """Round up to 1, 2, 4, 6 or 8 times a power of ten, which halve well."""
     power = 0.01
     while value > 10 * power:
         power *= 10

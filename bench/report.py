@@ -1,4 +1,4 @@
-"""Progress on the way, the machine, and the results as JSON and as a text table."""
+"""Report progress, the machine, and the results as JSON and as a text table."""
 
 import io
 import json
@@ -21,12 +21,12 @@ from rich.table import Table
 from bench.goals import GOALS, LOADS
 
 FOLDER = Path(__file__).parent
-# Of judged collections, which have nothing to do with how fast or large a site is: a run without them keeps the last ones.
+# Figures of judged collections, unrelated to speed or size: a run without them keeps the last ones.
 QUALITY = ("ndcg10.", "recall100.")
 
 
 class Steps:
-    """A bar on a terminal; a line for each step elsewhere."""
+    """Show a progress bar on a terminal, and a line for each step elsewhere."""
 
     def __init__(self, bar: Progress | None, total: int) -> None:
         self._bar = bar
@@ -91,7 +91,7 @@ def write(results: dict[str, Any], folder: Path) -> str:
 
 
 def add_quality(found: dict[str, float], folder: Path = FOLDER) -> None:
-    """To the results of the last whole run, where there are some."""
+    """Add the quality figures to the results of the last full run, if there are any."""
     if results := read(folder):
         write(results | {"figures": results["figures"] | found}, folder)
 

@@ -1,4 +1,4 @@
-"""The rows of the table: each is a name, how often it is asked, and how one request of it looks."""
+"""Define the rows of the table: each has a name, a number of repetitions and a request."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from bench.mcp import mcp, tool
 from bench.picks import Picks
 
 BATCH = 100
-# Common and rare words, an id, a name in code, a beginning, a misspelling.
+# Common and rare words, an id, an identifier, a prefix, a misspelling.
 QUERIES = (
     "TASK-0502",
     "expired token",
@@ -80,7 +80,7 @@ ROWS = (
 )
 
 
-# Compared with each other, so measured beside each other.
+# Compared with each other, so measured together.
 _TOGETHER = ("get_resource", "resources_read")
 
 

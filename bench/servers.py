@@ -1,4 +1,4 @@
-"""Databases and server processes of a run: all our own, on loopback, gone afterwards."""
+"""Run the databases and server processes of a run, all on loopback and removed afterwards."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from bench.calls import BenchFailed
 ROOT = Path(__file__).resolve().parent.parent
 STARTED_WITHIN = 180.0
 Environment = dict[str, str]
-# From a name to the environment of a site that has a database of its own: empty tables, or none with `bare`.
+# Name → environment of a site with a separate database: empty tables, or none with `bare`.
 Surroundings = Callable[..., Environment]
 TEMPLATE = "template"
 
@@ -66,7 +66,7 @@ def surroundings(database: str) -> Iterator[Surroundings]:
         postgres = stack.enter_context(throwaway_postgres()) if database == "postgres" else ""
 
         def environment(name: object, *, bare: bool = False) -> Environment:
-            """The tables are made once and copied: making them takes longer than a short run."""
+            """Return an environment. The tables are made once and copied: making them takes longer than a short run."""
             own, template = folder / str(name), folder / TEMPLATE
             if not bare and not template.exists():
                 manage(environment(TEMPLATE, bare=True), "migrate", "--verbosity", "0")
@@ -84,7 +84,7 @@ def surroundings(database: str) -> Iterator[Surroundings]:
 
 
 def _inherited() -> Environment:
-    """Settings of the caller's own site would be measured otherwise."""
+    """Return the environment without the caller's site settings, which would affect the measurement."""
     return {name: value for name, value in os.environ.items() if not name.startswith("BACKLOG_")}
 
 
@@ -95,7 +95,7 @@ def _create_database(server: str, name: str, template: str | None) -> str:
 
 
 def manage(environment: Environment, *arguments: str) -> str:
-    """What the command prints. In a process of its own, because Django knows one database per process."""
+    """Return the output of the command. Runs in a separate process, because Django has one database per process."""
     command = [sys.executable, "manage.py", *arguments]
     run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     if run.returncode:
@@ -109,7 +109,7 @@ def fill(environment: Environment, tasks: int) -> Filled:
 
 @contextmanager
 def running_server(environment: Environment, token: str) -> Iterator[Server]:
-    """One web process as `make run` starts it; its cold start ends with the first task it shows."""
+    """Run one web process as `make run` starts it. Its cold start ends with the first task it shows."""
     port = free_port()
     log = Path(environment["BACKLOG_DATA_DIR"]) / "server.log"
     with log.open("wb") as output:

@@ -1,6 +1,7 @@
-"""`python -m bench.serving [REQUESTS]`: CPU of one request in Django's two handlers and in the site's own, on both databases.
+"""Run `python -m bench.serving [REQUESTS]`: CPU of one request in Django's two handlers and in the site's own, on both
+databases.
 
-The handlers are called directly, so that no server is compared with another.
+The handlers are called directly, so that servers are not part of the comparison.
 """
 
 import json

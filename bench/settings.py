@@ -1,4 +1,4 @@
-"""The site's own settings, and what the benchmark adds: a view to compare with, a command that fills."""
+"""Extend the site's settings with the benchmark's baseline view and fill command."""
 
 from backlog_site.settings import *  # noqa: F403
 from backlog_site.settings import INSTALLED_APPS

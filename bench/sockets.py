@@ -1,4 +1,4 @@
-"""A connection that sends requests and reads answers with next to no work, so that the client leaves the cores alone."""
+"""Send requests and read responses with minimal work, so that the client leaves the cores to the server."""
 
 import asyncio
 import json
@@ -16,20 +16,20 @@ class Connection:
         self._token = token
 
     async def ask(self, call: Call) -> tuple[int, bytes]:
-        """The status and the body."""
+        """Return the status and the body."""
         status, headers = await self.begin(call)
         if b"content-length" in headers:
             return status, await self._reader.readexactly(int(headers[b"content-length"]))
         return status, await self._chunks()
 
     async def begin(self, call: Call) -> tuple[int, dict[bytes, bytes]]:
-        """The status and the headers; `lines` has the rest of an answer that does not end."""
+        """Return the status and the headers; `lines` yields the rest of an endless response."""
         self._writer.write(_request(call, self._token))
         first, *lines = (await self._reader.readuntil(b"\r\n\r\n")).lower().split(b"\r\n")
         return int(first.split()[1]), dict(line.split(b": ", 1) for line in lines if line)
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """Up to the end of the answer, which is a chunk of no length: the connection is kept open for seconds after it."""
+        """Yield lines up to the final empty chunk. The connection stays open for seconds after it."""
         while (line := await self._reader.readline()) not in {b"", b"0\r\n"}:
             yield line
 

@@ -1,4 +1,4 @@
-"""Five hundred listeners of one task, one write a second: the goal L4. Then their token is revoked."""
+"""Measure five hundred listeners of one task with one write a second: goal L4. Then their token is revoked."""
 
 import asyncio
 import time
@@ -26,7 +26,7 @@ TOKEN_NAME = "listeners"
 class Stream:
     is_open: bool = False
     heard: list[float] = field(default_factory=list)
-    # By the clock on the wall, which the process that revokes has too.
+    # In wall-clock time, which the revoking process shares.
     closed_at: float = 0.0
 
 
@@ -70,7 +70,7 @@ async def _listen(site: Site, secret: str, ref: str, stream: Stream, gate: async
 
 
 async def _write(site: Site, ref: str, streams: list[Stream], writes: int, tasks: list[asyncio.Task[None]]) -> Sample:
-    """From sending each write to every one of the streams hearing of it."""
+    """Measure from sending each write until every stream has received it."""
     sample = Sample()
     async with connected(site.server.url, site.server.token) as connection:
         for number in range(1, writes + 1):

@@ -1,6 +1,7 @@
-"""Texts as teams write them, the same for the same seed: markdown in lines of about 50 characters, a quarter empty.
+"""Generate texts as teams write them, the same for the same seed: markdown in lines of about 50 characters, a quarter
+empty.
 
-That is what the lines of this project's own specifications and demo descriptions measure.
+The lines of this project's own specifications and demo descriptions have these measures.
 """
 
 import random
@@ -34,7 +35,7 @@ _BLOCK = 8
 
 
 def markdown(seed: int, length: int) -> str:
-    """Exactly `length` characters."""
+    """Return markdown of exactly `length` characters."""
     chance = random.Random(seed)
     lines: list[str] = []
     size = 0
@@ -49,7 +50,7 @@ def title(seed: int) -> str:
 
 
 def _line(chance: random.Random, position: int) -> str:
-    """A heading and its entries, with an empty line before and after the heading."""
+    """Return a heading or one of its entries, with an empty line before and after the heading."""
     if position % _BLOCK == 0:
         return f"## {chance.choice(_HEADINGS)}"
     if position % _BLOCK in {1, _BLOCK - 1}:

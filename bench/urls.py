@@ -1,4 +1,4 @@
-"""The site's routes, and a bare view of one SELECT by primary key: the least that a request can cost here."""
+"""Add to the site's routes a bare view of one SELECT by primary key, the minimum cost of a request here."""
 
 from django.http import HttpRequest, JsonResponse
 from django.urls import path

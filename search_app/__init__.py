@@ -1,1 +1,1 @@
-"""Index, search, snippets and context over what resources_app holds."""
+"""Index and search the content of resources_app, and build snippets and context from it."""

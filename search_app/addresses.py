@@ -1,4 +1,4 @@
-"""The addresses that search answers: mcp://backlog/context/{id} and ib://{clientid}/search."""
+"""Read the addresses that search serves: mcp://backlog/context/{id} and ib://{clientid}/search."""
 
 from resources_app.errors import ValidationFailed
 from resources_app.intelligencebank.browsing import UNTRUSTED, freshness
@@ -22,7 +22,7 @@ def read_context(request: ReadRequest) -> Reading:
 
 
 def read_ib_search(request: ReadRequest) -> Reading:
-    """Folders and resources of one tenant, as the caller sees them."""
+    """Search folders and resources of one tenant, as the caller sees them."""
     asked = [value for name, value in request.uri.query if name == "q"]
     if len(asked) != 1 or not asked[0].strip() or len(asked[0]) > MAX_IB_QUERY:
         raise ValidationFailed(f"q is needed once, with 1 to {MAX_IB_QUERY} characters.", field="q", value=asked)

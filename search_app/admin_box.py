@@ -1,4 +1,4 @@
-"""The search box of the admin: the same search as everywhere, with links to the admin's pages."""
+"""Provide the admin's search box: the same search as everywhere, with links to admin pages."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which matches are ranked. All of them, unless there are very many: then the likeliest, found without reading the rest."""
+"""Choose the matches to rank: all of them, or among very many the likeliest, found without reading the rest."""
 
 from collections.abc import Iterator, Sequence
 
@@ -41,7 +41,7 @@ def is_a_title(slot: str, allowed: Allowed, title_key: int) -> bool:
 
 
 def _named(slot: str, title_key: int, things: Sequence[tuple[str, int]]) -> list[int]:
-    """Documents that are exactly what was typed; they match, for they have every word of it."""
+    """Return documents that are exactly what was typed. They match, because they have every word of it."""
     ids = prepared("titled", _titled).run(slot=slot, title_key=title_key)
     for kind, number in things:
         ids += Document.objects.filter(slot=slot, kind=kind, object_id=number).values_list("pk", flat=True)
@@ -64,7 +64,7 @@ def _likeliest_first(terms: Sequence[Term]) -> Iterator[Expression]:
 
 
 def _rare(terms: Sequence[Term]) -> tuple[Clause, ...]:
-    """As many of the rarest words as fit into the window together."""
+    """Return as many of the rarest words as fit into the window together."""
     chosen, documents = [], 0
     for term in sorted(terms, key=lambda term: term.frequency):
         documents += term.frequency

@@ -1,4 +1,6 @@
-"""`build_context`: a thing with what surrounds it, each part as full as a token budget allows, and a ledger of the rest."""
+"""Implement `build_context`: a focus with its surroundings, each part as full as a token budget allows, and a ledger of
+the rest.
+"""
 
 import math
 import re
@@ -25,15 +27,15 @@ from search_app.search import MAX_QUERY, search_unified
 
 DEFAULT_TOKENS = 4000
 MAX_DEPTH = 2
-# How many of each kind are looked at; the ledger says when there are more.
+# The maximum read of each kind; the ledger says when there are more.
 MOST = 20
 LATEST = 10
 EXCERPT = 400
-# A long thing may take this much; what surrounds it gets the rest.
+# The share of the budget a long focus may take; its surroundings get the rest.
 FOCUS_SHARE = 0.7
-# Bytes kept free for the ledger: it can always at least say how much was left out.
+# Bytes reserved for the ledger, so that it can always say how much was left out.
 LEDGER, LEDGER_SHARE, REMARK = 200, 0.1, 20
-# Of the query, as it is repeated in the answer.
+# Length of the query as repeated in the answer.
 ECHO = 80
 _MENTION = re.compile(
     r"\b(?:TASK|EPIC)-[0-9]{4,15}\b|mcp://backlog/(?:resources|artifacts)/[^\s)>\]\"'`]+"
@@ -41,13 +43,13 @@ _MENTION = re.compile(
 )
 
 Thing = Task | Epic | Resource
-# What is mirrored from IntelligenceBank.
+# Mirrored from IntelligenceBank.
 Mirrored = IBFolder | IBResource
 
 
 @dataclass
 class Part:
-    """One thing in the context. `forms` are its renderings, the fullest first; `chosen` says which one is shown."""
+    """Represent one part of the context. `forms` are its renderings, the fullest first; `chosen` is the one shown."""
 
     role: str
     uri: str
@@ -65,7 +67,9 @@ FIDELITIES = ("full", "summary", "reference")
 def build_context(
     user: Person, *, id: str | None = None, query: str | None = None, max_tokens: int = DEFAULT_TOKENS, depth: int = 1
 ) -> dict[str, Any]:
-    """Deterministic, and never over budget: the same things in the same order for the same database and person."""
+    """Build the context. Deterministic and never over budget: the same database and user give the same parts in the
+    same order.
+    """
     _check(id, query, depth)
     room = room_for(max_tokens)
     focus, related = _focus(user, id, query)
@@ -83,7 +87,7 @@ def _check(id: str | None, query: str | None, depth: int) -> None:
 
 
 def _focus(user: Person, id: str | None, query: str | None) -> tuple[Thing | Mirrored, list[Part]]:
-    """The named thing; or the best hit of the query, with the other hits beside it."""
+    """Return the named object, or the best hit of the query with the other hits as parts."""
     if id:
         return _beside(user, address_of(user, id)), []
     types = ["task", "epic", "resource"]
@@ -98,7 +102,7 @@ def _thing(user: Person, uri: str) -> Thing:
     try:
         thing = visible_thing(user, target_of(address))
     except InvalidUri:
-        thing = None  # a collection, for example
+        thing = None  # for example a collection
     if not isinstance(thing, Task | Epic | Resource):
         raise ValidationFailed(
             "Context is made for tasks, epics, files and IntelligenceBank assets.", field="id", value=uri
@@ -128,7 +132,7 @@ def _around(user: Person, focus: Thing | Mirrored, depth: int) -> Iterator[Part]
 
 
 def _family(user: Person, focus: Item) -> Iterator[Part]:
-    """Parent, children, siblings."""
+    """Yield parent, children and siblings."""
     tasks = Task.objects.visible_to(user).live().select_related("assignee").order_by("status", "-priority", "number")
     if isinstance(focus, Epic):
         yield from _some("child", tasks.in_epic(focus.pk), f"{uri_of(focus)}/tasks")
@@ -141,7 +145,7 @@ def _family(user: Person, focus: Item) -> Iterator[Part]:
 
 
 def _neighbours(user: Person, focus: Thing | Mirrored) -> Iterator[Part]:
-    """What it depends on and what depends on it; what it names and what names it."""
+    """Yield dependencies and dependents, references and backlinks."""
     tasks = Task.objects.visible_to(user).select_related("assignee").order_by("number")
     if isinstance(focus, Task):
         yield from _some("dependency", tasks.filter(dependent_rows__task=focus), f"{uri_of(focus)}/depends_on")
@@ -164,7 +168,7 @@ def _mentions(focus: Thing | Mirrored) -> list[str]:
 
 
 def _parts_at(user: Person, role: str, uris: Sequence[str]) -> Iterator[Part]:
-    """Of those that are there for the caller, in the order of the addresses; tasks and epics by one query each."""
+    """Yield the parts visible to the caller, in address order. Tasks and epics take one query each."""
     items: dict[str, Thing | None] = {}
     for model in (Task, Epic):
         numbers = {uri: number for uri in uris if (number := _number(uri, model.PREFIX))}
@@ -185,7 +189,7 @@ def _existing(user: Person, uri: str) -> Thing | Mirrored | None:
     try:
         return _beside(user, uri)
     except BacklogError:
-        return None  # a text may name what is gone or hidden
+        return None  # a text may name a deleted or hidden object
 
 
 def _said(user: Person, focus: Item) -> Iterator[Part]:
@@ -213,7 +217,7 @@ def _activity(user: Person, focus: Thing | Mirrored) -> Iterator[Part]:
 
 
 def _some(role: str, rows: QuerySet[Any], uri: str) -> Iterator[Part]:
-    """The first of them; where there are more, the address that lists them all."""
+    """Yield the first rows; if there are more, also the address that lists them all."""
     found = list(rows[: MOST + 1])
     yield from (_part(role, thing) for thing in found[:MOST])
     if len(found) > MOST:
@@ -245,7 +249,7 @@ def _part(role: str, thing: Thing | Mirrored | Comment) -> Part:
 
 
 def _as_seen(user: Person, parts: list[Part]) -> list[Part]:
-    """Mask the ids that are hidden from the user in every form of every part, by one query."""
+    """Mask ids hidden from the user in every form of every part, with one query."""
     forms = [form for part in parts for form in part.forms if isinstance(form, dict)]
     shown = iter(Mask(user).all_shown(forms))
     for part in parts:
@@ -259,7 +263,7 @@ def _excerpt(text: str, length: int) -> str:
 
 
 def _unique(parts: list[Part]) -> list[Part]:
-    """A thing stands where it was met first: the closer relation."""
+    """Keep the first part of each address, which has the closest relation."""
     first: dict[str, Part] = {}
     for part in parts:
         first.setdefault(part.uri, part)
@@ -267,7 +271,7 @@ def _unique(parts: list[Part]) -> list[Part]:
 
 
 def _choose(parts: list[Part], budget: int) -> None:
-    """The thing itself first; then a line for each of the others while there is room, then fuller forms from the front."""
+    """Choose the focus first, then a line for each other part while there is room, then fuller forms from the front."""
     focus, *others = parts
     left = budget - _choose_focus(focus, budget)
     for form in (2, 1, 0):
@@ -288,7 +292,7 @@ def _choose_focus(focus: Part, budget: int) -> int:
 
 
 def _cut(focus: Part, room: int) -> None:
-    """A text longer than the whole budget is given as far as it fits."""
+    """Truncate a text longer than the whole budget."""
     full = focus.forms[0]
     name = "content" if "content" in full else "description"
     text = full.get(name, "")
@@ -299,7 +303,7 @@ def _cut(focus: Part, room: int) -> None:
 
 
 def _shorten(focus: Part, budget: int) -> None:
-    """The line that names it, as far as it fits."""
+    """Truncate the line that names the focus."""
     line = focus.forms[2]
     keep = fitting(line, budget - (focus.cost(2) - weight(line)) - len("…".encode()))
     if keep < 1:
@@ -333,7 +337,7 @@ def _answer(frame: dict[str, Any], parts: list[Part], room: int) -> dict[str, An
 
 
 def _ledger(left_out: list[Part], room: int) -> list[dict[str, Any]]:
-    """Each by name while that fits; the rest as a number, so that nothing is missing without a word."""
+    """List what was left out by name while it fits, and the rest as a number, so that nothing is omitted silently."""
     named: list[dict[str, Any]] = []
     for part in left_out:
         entry = {"uri": part.uri, "role": part.role}

@@ -1,4 +1,4 @@
-"""Which documents a search may find at all: what the caller sees and asked for, as one queryset that joins the query."""
+"""Select the documents a search may find, by visibility and filters, as one queryset that joins the query."""
 
 import re
 from collections.abc import Sequence
@@ -41,12 +41,12 @@ class Filters:
     types: tuple[str, ...] = ()
     status: tuple[str, ...] = ()
     parent_id: str = ""
-    # The number of the person, 0 for an unknown one, -1 for nobody.
+    # The user's id, 0 for an unknown user, -1 for unassigned.
     assignee: int | None = None
     labels: tuple[str, ...] = ()
 
 
-# Making SQL takes longer than running it; it depends on nothing but its key.
+# Building SQL takes longer than running it; it depends only on its key.
 _made: Memory[Any] = Memory(500)
 
 
@@ -61,8 +61,10 @@ def parse_filters(user: Person, types: Words, status: Words, parent_id: Any, ass
 
 
 def interpret(text: str, filters: Filters) -> tuple[str, Filters]:
-    """ "blocked tasks about login" → "login" among the blocked tasks; "blocked tasks" → no word is left; only where
-    nobody said otherwise."""
+    """Turn "blocked tasks about login" into "login" among the blocked tasks, and "blocked tasks" into no words.
+
+    Explicit filters take precedence.
+    """
     match = _INTERPRETED.fullmatch(text.strip())
     if match is None or not (match["status"] or match["rest"]):
         return text, filters
@@ -76,8 +78,10 @@ def interpret(text: str, filters: Filters) -> tuple[str, Filters]:
 
 
 def allowed_documents(user: Person, slot: str, filters: Filters, limited: Sequence[str]) -> Allowed | None:
-    """`limited` is what `limited_kinds` gives. None when nothing can be found: whoever may not read learns nothing, not even
-    how long looking took."""
+    """Return the allowed documents. `limited` is the result of `limited_kinds`.
+
+    Returns None when nothing can be found. A user without read access learns nothing, not even from timing.
+    """
     if not may_read(user):
         return None
     key = (slot, filters, user.pk, sight_of(user), limited)
@@ -96,7 +100,9 @@ def _allowed(rows: QuerySet[Document], filters: Filters, with_limited: bool) -> 
 
 
 def limited_kinds(user: Person) -> tuple[str, ...]:
-    """Of which the caller sees something that not everybody sees. Most see nothing: then no document is asked about it."""
+    """Return the kinds of which the caller sees restricted objects. Most users see none, so no document is checked for
+    it.
+    """
     if not may_read(user):
         return ()
     if is_admin(user):
@@ -110,7 +116,7 @@ def limited_kinds(user: Person) -> tuple[str, ...]:
 
 
 def _sights(user: Person) -> list[Exists]:
-    """For each kind, whether there is any such thing. What a link opens is left to the mirror's own question."""
+    """Return an Exists per kind of restricted object. The mirror's own query decides what a link opens."""
     links = IBLink.objects.filter(user=user.pk)
     return [
         Exists(links if kind in IB_KINDS else source.model.objects.limited_to_groups_of(user))
@@ -128,7 +134,9 @@ def documents(user: Person, slot: str, filters: Filters) -> QuerySet[Document]:
 
 
 def _documents(user: Person, slot: str, filters: Filters, limited: Sequence[str]) -> QuerySet[Document]:
-    """Databases ask in this order: what is cheap and leaves most out comes first, who may see it last."""
+    """Return the matching documents. Databases check conditions in this order: cheap and selective first, visibility
+    last.
+    """
     rows = Document.objects.filter(slot=slot)
     if filters.types:
         rows = rows.filter(kind__in=filters.types)
@@ -150,7 +158,7 @@ def _numbers(statuses: Sequence[str]) -> list[int]:
 
 
 def _labelled(rows: QuerySet[Document], labels: Sequence[str]) -> QuerySet[Document]:
-    """Any of them. Searching the column is exact in each database, which LIKE is not."""
+    """Filter by any of the labels. Searching the column is exact in each database, which LIKE is not."""
     wanted = Q()
     for position, label in enumerate(labels):
         place = StrIndex(F("labels"), Value(f"{SEPARATOR}{label}{SEPARATOR}"))
@@ -160,9 +168,9 @@ def _labelled(rows: QuerySet[Document], labels: Sequence[str]) -> QuerySet[Docum
 
 
 def _visible(user: Person, kinds: Sequence[str]) -> Q:
-    """What is limited is asked of the things themselves, through the one place that decides who sees what.
+    """Check restricted documents on the objects themselves, through the one place that decides visibility.
 
-    Admins see everything but what IntelligenceBank decides about.
+    Admins see everything except what IntelligenceBank decides about.
     """
     admin = is_admin(user)
     visible = ~Q(kind__in=IB_KINDS) if admin else Q(restricted=False)
@@ -200,7 +208,7 @@ def _known(name: str, given: Words, known: Sequence[str]) -> tuple[str, ...]:
 
 
 def _values(name: str, given: Words, *, split: bool = True) -> tuple[str, ...]:
-    """A list, or one text with commas."""
+    """Return the values of a list, or of one text with commas."""
     if given is None:
         return ()
     if isinstance(given, str):

@@ -1,4 +1,4 @@
-"""A page of documents for words: lexical matches, joined by what means the same where there are vectors, in one ranking."""
+"""Find a page of documents: lexical matches, joined by semantic ones where there are vectors, in one ranking."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from search_app.ranking import Ranked, rank
 from search_app.semantic import meaning
 from search_app.terms import Term, find_terms
 
-# How many are found by meaning alone, at the most.
+# Maximum number of purely semantic hits.
 NEAR = 100
 _EXACT_ID = re.compile(r"(?:(task|epic)[-_ ]?)?0*([1-9][0-9]{0,14})", re.IGNORECASE | re.ASCII)
 Names = tuple[tuple[str, int], ...]
@@ -23,10 +23,10 @@ Names = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True)
 class Found:
-    """A page of document ids, with the scores of those that were ranked."""
+    """Hold a page of document ids, with the scores of ranked ones."""
 
     page: list[int]
-    # Those with a word of the query, and those that only mean something similar.
+    # Documents with a word of the query, and purely semantic matches.
     total: int
     semantic_total: int = 0
     ranked: dict[int, Ranked] = field(default_factory=dict)
@@ -39,7 +39,7 @@ def find(user: Person, slot: str, text: str, filters: Filters, sort: str, offset
     allowed = allowed_documents(user, slot, filters, limited)
     if allowed is None:
         return Found([], 0)
-    # Before the terms: it forgets what is too old.
+    # Before the terms: it drops stale cache entries.
     overall = statistics(slot)
 
     def visible() -> Allowed:
@@ -53,7 +53,7 @@ def find(user: Person, slot: str, text: str, filters: Filters, sort: str, offset
 
 
 def newest(user: Person, slot: str, filters: Filters, offset: int, limit: int) -> Found:
-    """All that the filters leave: for a query whose words were nothing but filters."""
+    """Return everything the filters select, for a query whose words were all filters."""
     if not may_read(user):
         return Found([], 0)
     rows = documents(user, slot, filters).order_by("-updated_at", "kind", "object_id")
@@ -67,7 +67,7 @@ class _Lookup:
         self.matching = backend().count(slot, self.expression, allowed)
 
     def recent(self, offset: int, limit: int) -> Found:
-        """Only what has the words: meaning has no threshold that an order by time could do without."""
+        """Return lexical matches only: sorting by time needs a similarity threshold, which semantic search lacks."""
         page = backend().page(self.slot, self.expression, self.allowed, "recent", offset=offset, limit=limit)
         return Found(page, self.matching, terms=self.terms)
 
@@ -80,7 +80,7 @@ class _Lookup:
         similar = near | self._similarity(meant, window, near) if meant else None
         ranked = rank([*window, *beside], self.terms, self.overall, title_key=key, exact_ids=named, meaning=similar)
         hits = [one for one in ranked if not one.is_semantic or near.get(one.candidate.id, 0.0) >= meaning.FLOOR]
-        # Candidates beside the window that have words of the query are counted among the matches already.
+        # Candidates outside the window that have query words are already counted among the matches.
         semantic_total = sum(1 for one in hits if one.is_semantic)
         by_id = {one.candidate.id: one for one in hits}
         page = self._page(list(by_id), self.matching + semantic_total, offset, limit)
@@ -94,7 +94,7 @@ class _Lookup:
         return meaning.similarity(meant, [one.id for one in window if one.id not in near])
 
     def _page(self, order: list[int], total: int, offset: int, limit: int) -> list[int]:
-        """Past what was ranked come the other matches, newest first."""
+        """Return a page. After the ranked hits come the other matches, newest first."""
         page = order[offset : offset + limit]
         if len(page) < limit and offset + len(page) < total:
             beyond, missing = max(offset - len(order), 0), limit - len(page)
@@ -105,7 +105,7 @@ class _Lookup:
 
 
 def exact_ids(text: str) -> Names:
-    """TASK-39, task-0039 and 39 mean TASK-0039; a bare number also the epic."""
+    """Resolve TASK-39, task-0039 and 39 to TASK-0039; a bare number also to the epic."""
     match = _EXACT_ID.fullmatch(text.strip())
     if match is None:
         return ()

@@ -1,4 +1,4 @@
-"""What names a thing in its text."""
+"""Find texts that mention an object."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The index: a row per searchable thing, and which of its two slots is searched. The texts are the backend's: see there."""
+"""Store the index: a row per searchable object, and which of the two slots is in use. Each backend stores the texts."""
 
 from django.db import models
 
@@ -6,14 +6,17 @@ SLOTS = ("a", "b")
 
 
 class IndexState(models.Model):
-    """One row. Writes go to `live` and, while a rebuild runs, also to `building`; the end of a rebuild swaps them."""
+    """Hold the index state in one row.
+
+    Writes go to `live` and, during a rebuild, also to `building`; the end of a rebuild swaps them.
+    """
 
     live = models.CharField(max_length=1, default=SLOTS[0])
-    # Without a row the index is as its first migration left it.
+    # Without a row the index is as the first migration left it.
     live_schema = models.PositiveIntegerField(default=1)
     building = models.CharField(max_length=1, blank=True, default="")
     building_schema = models.PositiveIntegerField(default=0)
-    # How far the rebuild is: {"kind", "after", "done", "total"}.
+    # Position of the rebuild: {"kind", "after", "done", "total"}.
     position = models.JSONField(default=dict)
     swapped_at = models.DateTimeField(null=True)
 
@@ -22,28 +25,31 @@ class IndexState(models.Model):
 
 
 class Document(models.Model):
-    """What filters, visibility and ranking need of a thing. Archived things are here too: the archive is searched as well."""
+    """Hold what filters, visibility and ranking need.
+
+    Archived objects are included, because the archive is searchable.
+    """
 
     slot = models.CharField(max_length=1)
     kind = models.CharField(max_length=12)
     object_id = models.BigIntegerField()
     status = models.PositiveSmallIntegerField(null=True)
-    # EPIC-0001 of a task, the folder of a file.
+    # The epic of a task, such as EPIC-0001, or the folder of a file.
     parent = models.CharField(max_length=1000, default="")
     assignee_id = models.IntegerField(null=True)
     restricted = models.BooleanField(default=False)
     archived = models.BooleanField(default=False)
-    # Length of all tokens, and when the thing last changed: for ranking.
+    # Number of tokens and time of the last change, for ranking.
     length = models.PositiveIntegerField(default=0)
     updated_at = models.DateTimeField()
-    # Which version of the thing, and of what is said about it, this row holds: tells what is stale.
+    # Versions of the object and of its comments in this row, to detect stale rows.
     version = models.PositiveIntegerField()
     comments_version = models.PositiveBigIntegerField(default=0)
-    # Of the folded title, for a query that is exactly it.
+    # Key of the folded title, for a query that equals it.
     title_key = models.BigIntegerField()
     # Labels or tags, each between separators.
     labels = models.TextField(default="")
-    # The text was written after its passages were last compared with it.
+    # The text changed after its passages were last compared with it.
     pending = models.BooleanField(default=True)
 
     class Meta:
@@ -58,17 +64,18 @@ class Document(models.Model):
 
 
 class Passage(models.Model):
-    """A stretch of a thing's text as a vector. Of both slots: vectors depend on the text alone, and a rebuild needs none.
+    """Store a stretch of text as a vector. Both slots share it: vectors depend only on the text, and a rebuild needs
+    none.
 
-    All passages of a thing are written at once, with new ids: whoever keeps a copy reads what came after the last id.
+    All passages of an object are written at once with new ids, so a cached copy only reads ids after its last one.
     """
 
     kind = models.CharField(max_length=12)
     object_id = models.BigIntegerField()
     number = models.PositiveSmallIntegerField()
-    # Of the text and the model: an equal one need not be embedded again.
+    # Of the text and the model: an equal digest need not be embedded again.
     digest = models.BinaryField(max_length=16)
-    # 384 numbers of one byte; and their signs, a bit each, to look through all of them quickly.
+    # 384 numbers of one byte, and their signs as bits, to scan all of them fast.
     vector = models.BinaryField(max_length=384)
     code = models.BinaryField(max_length=48)
 

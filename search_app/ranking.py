@@ -1,7 +1,7 @@
-"""The score of a candidate: BM25 with a heavier title, joined by meaning where there are vectors, then small bonuses that
-settle near-ties. The same for each database.
+"""Score candidates: BM25 with a heavier title, joined by semantic similarity, then small bonuses that settle near-ties.
 
-A score is absolute: it does not depend on the other candidates, so pages, filters and the size of the window do not move it.
+Scores are the same for each database. A score is absolute: it does not depend on the other candidates, so pages,
+filters and the size of the window do not change it.
 """
 
 import math
@@ -15,16 +15,16 @@ from search_app.terms import Term
 
 K1, B = 1.2, 0.75
 TITLE_WEIGHT = 5.0
-# What a word counts that only begins like the unfinished one.
+# Weight of a prefix match of an unfinished word.
 PREFIX_WEIGHT = 0.5
-# A corrected word counts this much of the word that was typed.
+# Weight of a corrected word, relative to the typed word.
 CORRECTED_WEIGHT = 0.5
-# The parts of an identifier such as 9f86d081 count together at most this share of the whole, where the whole is known.
+# Maximum share of the parts of an identifier such as 9f86d081, relative to the whole, if the whole is known.
 PARTS_WEIGHT = 0.25
 TITLE_COVERAGE, COORDINATION, RECENCY = 0.2, 0.15, 0.01
-# What meaning counts in the sum, when there is any; words count the rest.
+# Weight of semantic similarity in the sum, if there is any; words get the rest.
 MEANING = 0.5
-# Where similarity begins to say something, and the range in which it is scaled to 1.
+# Where similarity becomes meaningful, and the range that is scaled to 1.
 UNRELATED, SIMILARITY_RANGE = 0.1, 0.6
 RECENCY_HALF_LIFE_DAYS = 30.0
 EXACT_ID, EXACT_TITLE = 10.0, 5.0
@@ -32,7 +32,7 @@ _KIND_ORDER = {kind: position for position, kind in enumerate(("epic", "task", "
 
 
 class Parts(NamedTuple):
-    """Why a candidate stands where it stands; the score is the sum of all but the first."""
+    """Explain a score, which is the sum of all parts but the first."""
 
     bm25: float
     text: float
@@ -48,7 +48,7 @@ class Ranked(NamedTuple):
     candidate: Candidate
     score: float
     parts: Parts
-    # Whether it has a word as it was typed, and not only corrected words or a similar meaning.
+    # False if it only has corrected words or a similar meaning.
     has_typed_word: bool
 
     @property
@@ -64,9 +64,9 @@ class _Lexical(NamedTuple):
 
 
 class _Pattern(NamedTuple):
-    """What is counted for one term: whole tokens, and beginnings of tokens where those may count."""
+    """Hold what is counted for one term: whole tokens, and prefixes where they may count."""
 
-    # What a match counts, and what it would count if the word stood as it was typed.
+    # Weight of a match, and its weight if the word matched as typed.
     weight: float
     most: float
     is_typed: bool
@@ -84,8 +84,10 @@ def rank(
     exact_ids: Iterable[tuple[str, int]],
     meaning: Mapping[int, float] | None = None,
 ) -> list[Ranked]:
-    """Best first; of equal scores the lexical ones first, then by id. `meaning` has a similarity for each candidate with
-    vectors."""
+    """Rank the candidates, best first. Ties put lexical hits first, then sort by id.
+
+    `meaning` has a similarity for each candidate with vectors.
+    """
     if not candidates:
         return []
     patterns = _patterns(terms, statistics.documents)
@@ -97,7 +99,7 @@ def rank(
     today = _end_of_today()
     ranked = []
     for candidate, (bm25, in_title, present, has_typed_word) in zip(candidates, lexical, strict=True):
-        # In the order of Parts; by name it would take twice as long, for each of hundreds.
+        # In the order of Parts; keyword arguments would take twice as long for each of hundreds.
         parts = Parts(
             bm25,
             (1 - share) * bm25 / ((K1 + 1) * whole),
@@ -113,7 +115,7 @@ def rank(
 
 
 def _understood_share(terms: Sequence[Term], patterns: Sequence[_Pattern], whole: float) -> float:
-    """How much of the query the model can read, by weight: it knows nothing of an identifier such as 9f86d081."""
+    """Return the share of the query the model can read, by weight. It cannot read an identifier such as 9f86d081."""
     wholes = {term.part_of for term in terms if term.part_of}
     opaque = (
         pattern.most
@@ -126,8 +128,11 @@ def _understood_share(terms: Sequence[Term], patterns: Sequence[_Pattern], whole
 def _scaled(
     similarities: Mapping[int, float], candidates: Sequence[Candidate], lexical: Sequence[_Lexical]
 ) -> dict[int, float]:
-    """A candidate that has no vector yet keeps its lexical standing: it gets the same share of the best meaning as it has
-    of the best text. Otherwise search would be worse while the worker embeds than without a model."""
+    """Scale the similarities. A candidate without a vector keeps its lexical rank.
+
+    It gets the same share of the best similarity as it has of the best text score. Otherwise search would be worse
+    during embedding than without a model.
+    """
     scaled = {number: max((value - UNRELATED) / SIMILARITY_RANGE, 0.0) for number, value in similarities.items()}
     best_meaning, best_text = max(scaled.values()), max(one.bm25 for one in lexical) or 1.0
     for candidate, one in zip(candidates, lexical, strict=True):
@@ -136,12 +141,12 @@ def _scaled(
 
 
 def _end_of_today() -> float:
-    """In days since 1970. The same for all searches of a day, so that equal searches have equal scores."""
+    """Return the end of today in days since 1970. Equal all day, so that equal searches have equal scores."""
     return math.floor(time.time() / 86400) + 1.0
 
 
 def inverse_frequency(frequency: int, documents: int) -> float:
-    """Positive also for a word that most documents have."""
+    """Return the inverse document frequency. Positive even for a word that most documents have."""
     return math.log(1 + max(documents - frequency + 0.5, 0.5) / (frequency + 0.5))
 
 
@@ -157,8 +162,10 @@ def _patterns(terms: Sequence[Term], documents: int) -> list[_Pattern]:
 
 
 def _share_out(weights: list[float], terms: Sequence[Term], whole: str) -> None:
-    """Weigh an identifier against its parts. Near twins share most of the parts, and the exact one must stand above them;
-    where no document has the whole, only the parts count."""
+    """Weigh an identifier against its parts. Near twins share most parts, and the exact one must rank above them.
+
+    If no document has the whole, only the parts count.
+    """
     own = next((at for at, term in enumerate(terms) if whole in {term.word, term.corrected_from}), None)
     parts = [at for at, term in enumerate(terms) if term.part_of == whole]
     if own is None:

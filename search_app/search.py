@@ -1,4 +1,4 @@
-"""`search_unified`: the one search behind REST, MCP, the viewer and the lists."""
+"""Implement `search_unified`, the one search behind REST, MCP, the viewer and the lists."""
 
 import base64
 import binascii
@@ -35,7 +35,7 @@ from search_app.tokens import analyse
 MAX_QUERY = 1000
 MAX_LIMIT = 100
 SORTS = ("relevant", "recent")
-# Each may be a text of megabytes.
+# Each text may take megabytes.
 READ_AT_ONCE = 20
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -57,7 +57,7 @@ def search_unified(
     explain: bool = False,
     max_tokens: int | None = None,
 ) -> dict[str, Any]:
-    """With `max_tokens` a page ends where it would grow over that; its cursor goes on from there."""
+    """Search everything. With `max_tokens` a page ends before it exceeds that; its cursor continues there."""
     text = _checked_query(query)
     _check_page(sort, limit)
     filters = parse_filters(user, types, status, parent_id, assignee, label)
@@ -86,9 +86,9 @@ def search_unified(
 
 
 def matching_numbers(model: type[Model], text: str) -> QuerySet[Any]:
-    """The numbers of the things of a model in which every word occurs: what `search=` of a collection filters by.
+    """Return the numbers of a model's objects that contain every word, for `search=` of a collection.
 
-    No word is corrected: which ones are known depends on who asks, and a filter must mean what it says.
+    Words are not corrected: known words depend on the caller, and a filter must mean what it says.
     """
     slot = live_slot()
     kind = next(kind for kind, source in SOURCES.items() if source.model is model)
@@ -101,7 +101,7 @@ def matching_numbers(model: type[Model], text: str) -> QuerySet[Any]:
 
 
 def has_every_word(text: str, wanted: str) -> bool:
-    """Whether `matching_numbers` would find a thing with this text. For texts that are in no index any more."""
+    """Return whether `matching_numbers` would match this text. For texts that are no longer indexed."""
     tokens = set(analyse(text))
     terms = parse(_UNSTORABLE.sub(" ", wanted)[:MAX_QUERY])
     return bool(terms) and all(any(_has(tokens, token) for token in term.clause) for term in terms)
@@ -114,7 +114,7 @@ def _has(tokens: set[str], wanted: Token) -> bool:
 
 
 class _Rendering:
-    """Documents as results. The things are fetched through `visible_to` once more."""
+    """Render documents as results. The objects are fetched through `visible_to` again."""
 
     def __init__(self, user: Person, found: Found, with_content: bool, with_scores: bool, explain: bool) -> None:
         self.user, self.found = user, found
@@ -123,7 +123,9 @@ class _Rendering:
         self.places = self._places()
 
     def results(self) -> tuple[list[dict[str, Any]], bool]:
-        """The results, and whether the page is whole: it ends early where the contents exceed the bound of an answer."""
+        """Return the results, and whether the page is complete. It ends early where the contents exceed the answer
+        limit.
+        """
         results: list[dict[str, Any]] = []
         room = MAX_ANSWER
         for start in range(0, len(self.found.page), READ_AT_ONCE):
@@ -186,7 +188,7 @@ class _Rendering:
 
 
 def _within(results: list[dict[str, Any]], room: int) -> list[dict[str, Any]]:
-    """The same list when all of it fits. The first is always given, its content as far as there is room."""
+    """Return the results that fit. The first is always included, its content truncated if necessary."""
     left = room - FRAME - NOTE
     for position, result in enumerate(results):
         left -= weight(result) + 1
@@ -200,7 +202,7 @@ def _within(results: list[dict[str, Any]], room: int) -> list[dict[str, Any]]:
 
 
 def _interpreted(user: Person, slot: str, text: str, filters: Filters) -> tuple[str, Filters]:
-    """Not when something has exactly this title."""
+    """Interpret the query, unless an object has exactly this title."""
     wanted, narrowed = interpret(text, filters)
     if wanted == text:
         return text, filters
@@ -255,7 +257,7 @@ def _rounded(parts: Parts) -> dict[str, float]:
 
 
 def _explanation(text: str, filters: Filters, terms: Sequence[Term]) -> dict[str, Any]:
-    """How the words were read. How frequent they are is not told: that counts what the caller may not see."""
+    """Explain how the words were read. Omits frequencies, which include documents the caller may not see."""
     return {
         "searched": text,
         "filters": {"types": filters.types, "status": filters.status},

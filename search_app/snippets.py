@@ -1,4 +1,4 @@
-"""Why a thing was found: about 120 characters around the best match, as plain text, with offsets to highlight."""
+"""Show why an object was found: about 120 characters around the best match, as plain text with highlight offsets."""
 
 import re
 import unicodedata
@@ -10,11 +10,11 @@ from search_app.index.documents import Field, indexed_spans
 from search_app.tokens import AS_WRITTEN, analyse_word, word_around, words
 
 LENGTH = 120
-# How far a cut may move to fall between words.
+# How far a cut may move to a word boundary.
 REACH = 20
-# How many matches of a text are looked at for the densest place.
+# Maximum number of matches of a text considered for the densest stretch.
 MAX_MATCHES = 200
-# How much of the text around the match is stripped of its marks.
+# How much text around the match is stripped of Markdown.
 NEIGHBOURHOOD = 400
 
 _MARKDOWN = (
@@ -29,7 +29,7 @@ _MARKDOWN = (
     (re.compile(r"^[ \t]*(?:[-*_][ \t]*){3,20}$|^[ \t|:-]{3,200}$", re.MULTILINE), ""),
     (re.compile(r"</?[a-zA-Z][^<>\n]{0,200}>"), ""),
     (re.compile(r"\*{1,3}|~~|`+|(?<![^\W_])_{1,2}|_{1,2}(?![^\W_])"), ""),
-    # Looked for from the first blank of a run alone: from each of them it would take the square of their number.
+    # Starts only at the first blank of a run: starting at each would take quadratic time.
     (re.compile(r"(?<![ \t])[ \t]*\|[ \t]*"), " "),
 )
 _SPACE = re.compile(r"\s+")
@@ -55,7 +55,7 @@ class _Place(NamedTuple):
 
 
 class Lookup(dict[str, int | None]):
-    """Which clause of the query a word of a text belongs to. Remembers, for texts repeat their words."""
+    """Map words of a text to clauses of the query. Cached, because texts repeat their words."""
 
     def __init__(self, clauses: Sequence[Clause]) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class Lookup(dict[str, int | None]):
         self._roots = re.compile("|".join(map(re.escape, sorted(roots))), re.IGNORECASE) if roots else _NOTHING
 
     def likely_words(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Quick, and wrong only about words that are not written like the beginning of their token."""
+        """Yield likely matches quickly. Misses only words that are not written like the beginning of their token."""
         if not text.isascii():
             yield from words(text)
             return
@@ -89,14 +89,16 @@ class Lookup(dict[str, int | None]):
 
 
 def _root(token: str) -> str:
-    """What a text must have somewhere for a match to be likely: endings and inner hyphens may differ."""
+    """Return what a text must contain for a match to be likely. Endings and inner hyphens may differ."""
     word = token.removeprefix(AS_WRITTEN)
     return word[: 4 if len(word) > 5 else 3]
 
 
 def make_snippet(fields: Sequence[Field], lookup: Lookup) -> dict[str, Any]:
-    """From the field that has most of the words; among equals the first. Without any match, the title, which is then not
-    named among `matched_fields`."""
+    """Make a snippet from the field that has most of the words; ties go to the first.
+
+    Without any match it is the title, which is then not listed in `matched_fields`.
+    """
     places = _places(fields, lookup, lookup.likely_words) or _places(fields, lookup, words)
     best = max(places, key=lambda place: place.distinct, default=_Place(fields[0], []))
     text, highlights = _shown(best, lookup)
@@ -109,7 +111,7 @@ def make_snippet(fields: Sequence[Field], lookup: Lookup) -> dict[str, Any]:
 
 
 def plain_text(text: str) -> str:
-    """Markdown without its marks, on one line."""
+    """Return Markdown as plain text on one line."""
     for pattern, replacement in _MARKDOWN:
         text = pattern.sub(replacement, text)
     return _flat(text)
@@ -142,7 +144,9 @@ def _matches(text: str, lookup: Lookup, split: _Split = words) -> Iterator[_Matc
 
 
 def _shown(place: _Place, lookup: Lookup) -> tuple[str, list[list[int]]]:
-    """Only the neighbourhood of the match is stripped of its marks. They may hide it, as in the address of a link."""
+    """Return the text to show. Only the neighbourhood of the match is stripped of Markdown, which may hide it, as in a
+    link's URL.
+    """
     raw = place.field.text
     first, last = _densest(place.matches)
     start, end = _lines_around(raw, first, last)
@@ -156,7 +160,7 @@ def _shown(place: _Place, lookup: Lookup) -> tuple[str, list[list[int]]]:
 
 
 def _lines_around(text: str, first: int, last: int) -> tuple[int, int]:
-    """Whole lines where they are short enough, so that no mark is torn apart."""
+    """Return whole lines if they are short enough, so that no Markdown is cut apart."""
     start, end = max(first - NEIGHBOURHOOD, 0), min(last + NEIGHBOURHOOD, len(text))
     line = text.find("\n", start, first)
     start = line + 1 if start and line >= 0 else start
@@ -190,7 +194,7 @@ def _window(text: str, matches: Sequence[_Match]) -> tuple[int, int]:
 
 
 def _densest(matches: Sequence[_Match]) -> tuple[int, int]:
-    """The stretch with the most different words."""
+    """Return the stretch with the most different words."""
     best, best_count = (0, 0), 0
     for position, first in enumerate(matches):
         near = [match for match in matches[position : position + 30] if match.end - first.start <= LENGTH]
@@ -201,7 +205,7 @@ def _densest(matches: Sequence[_Match]) -> tuple[int, int]:
 
 
 def _start(text: str, at: int, latest: int) -> int:
-    """Moved to the beginning of a word within reach, else of a character as people see it; never past the match."""
+    """Move the start to a word boundary within reach, else to a grapheme boundary; never past the match."""
     for position in range(at, min(at + REACH, latest) + 1):
         if position == 0 or text[position - 1] == " ":
             return position
@@ -236,7 +240,7 @@ def _is_regional(character: str) -> bool:
 
 
 def _merged(spans: list[list[int]]) -> list[list[int]]:
-    """Pairs of characters overlap; what is highlighted does not."""
+    """Merge highlights, because pairs of characters overlap."""
     merged: list[list[int]] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:

@@ -1,4 +1,4 @@
-"""The Celery task of search: looks for texts without vectors, and leaves a Job row where there are some."""
+"""Run search's Celery task: look for texts without vectors, and add a Job row if there are any."""
 
 from celery import shared_task
 

@@ -1,4 +1,4 @@
-"""From what somebody typed to what is looked for: clauses with their frequency, corrected where a word is unknown."""
+"""Turn typed text into search clauses with their frequency, and correct unknown words."""
 
 import re
 from collections import Counter
@@ -22,9 +22,9 @@ _ALPHABETS = (
     (re.compile("[а-яії]+"), "абвгдежзийклмнопрстуфхцчшщъыьэюя"),
     (re.compile("[α-ω]+"), "αβγδεζηθικλμνξοπρσςτυφχψω"),
 )
-# An identifier whose parts say nothing by themselves.
+# An identifier whose parts mean nothing by themselves.
 _MIXED = re.compile(r"[^\W\d_]\d|\d[^\W\d_]")
-# Looked for only when a query has nothing else.
+# Searched only when a query has nothing else.
 _STOP_WORDS = frozenset(
     "a an and are as at be been but by can do does for from had has have how i if in into is it its me my of on or our "  # noqa: SIM905
     "so such than that the their them then there these they this those to was we were what when where which who why "
@@ -34,18 +34,20 @@ _STOP_WORDS = frozenset(
 
 @dataclass(frozen=True)
 class Term:
-    """One word of the query. `frequency` counts the documents of the whole index, which is what makes a word rare."""
+    """Represent one word of the query. `frequency` counts documents of the whole index, which defines how rare a word
+    is.
+    """
 
     word: str
     clause: Clause
     frequency: int = 0
     corrected_from: str = ""
-    # Of which identifier with letters and digits mixed, such as 9f86d081, it is a part.
+    # The identifier of mixed letters and digits, such as 9f86d081, of which it is a part.
     part_of: str = ""
 
 
 def find_terms(slot: str, text: str, visible: Callable[[], Allowed]) -> list[Term]:
-    """`visible` gives all that the caller sees: a word that only others may read is as unknown as any."""
+    """Return the terms. `visible` selects all the caller sees: a word only other users may read counts as unknown."""
     counted = [replace(term, frequency=frequency(slot, term.clause)) for term in parse(text)]
     unknown = [position for position, term in enumerate(counted) if not _is_known(slot, term, visible)]
     for position in unknown[:MAX_CORRECTIONS]:
@@ -54,7 +56,7 @@ def find_terms(slot: str, text: str, visible: Callable[[], Allowed]) -> list[Ter
 
 
 def _is_known(slot: str, term: Term, visible: Callable[[], Allowed]) -> bool:
-    """What very many documents have, somebody who may read at all has seen."""
+    """Return whether the caller knows the word. A very frequent word is known to every user with read access."""
     if not 0 < term.frequency < LARGE:
         return term.frequency > 0
     return backend().count(slot, Expression((term.clause,)), visible()) > 0
@@ -62,7 +64,7 @@ def _is_known(slot: str, term: Term, visible: Callable[[], Allowed]) -> bool:
 
 @lru_cache(maxsize=1000)
 def parse(text: str) -> tuple[Term, ...]:
-    """The words without those that say nothing, each once; the last one may be unfinished."""
+    """Parse the words without stop words, each once. The last one may be unfinished."""
     found = _without_repeats(words(text))
     unfinished = bool(found) and found[-1][1] == len(text)
     clauses: dict[str, Term] = {}
@@ -75,7 +77,7 @@ def parse(text: str) -> tuple[Term, ...]:
 
 
 def _without_repeats(placed: Iterable[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
-    """Of 数据库 the pairs 数据 and 据库 are enough; the 库 that follows them is for texts."""
+    """Drop overlapping pairs. Of 数据库, 数据 and 据库 are enough; the 库 that follows them is for texts."""
     kept: list[tuple[int, int, str]] = []
     for start, end, word in placed:
         if not kept or end > kept[-1][1]:
@@ -94,7 +96,7 @@ def _terms_of(word: str, *, is_prefix: bool) -> Iterator[Term]:
 
 
 def _prefixes(written: str) -> Clause:
-    """A short beginning is looked for in titles alone: in texts it would match nearly everything."""
+    """Return the prefix tokens. A short prefix searches only titles: in texts it would match nearly everything."""
     whole = is_cjk(written)
     if not written.isalnum() or (not whole and len(written) < MIN_PREFIX_IN_TITLE):
         return ()
@@ -104,7 +106,7 @@ def _prefixes(written: str) -> Clause:
 
 
 def _correct(slot: str, term: Term, visible: Callable[[], Allowed]) -> Term | None:
-    """The most frequent word that is one slip away, among what the caller may see."""
+    """Return the most frequent word at edit distance one, among what the caller may see."""
     slips = {_token_of(word): word for word in _one_slip_away(term.word)}
     tokens = {text: slips[text] for text in sorted(backend().known(slot, slips))} if slips else {}
     if not tokens:
@@ -120,7 +122,7 @@ def _correct(slot: str, term: Term, visible: Callable[[], Allowed]) -> Term | No
 
 
 def _count_known(seen: Sequence[Candidate], tokens: dict[str, str]) -> Counter[str]:
-    """In how many each occurs. Few are known, so that looking for them is quicker than taking the texts apart."""
+    """Count the documents of each token. Few are known, so searching for them is faster than splitting the texts."""
     padded = [(f" {token} ", word) for token, word in tokens.items()]
     counted: Counter[str] = Counter()
     for one in seen:
@@ -133,7 +135,9 @@ def _token_of(word: str) -> str:
 
 
 def _one_slip_away(word: str) -> set[str]:
-    """A letter left out, doubled, swapped or wrong. The first letter is taken to be right, unless swapped."""
+    """Return the words with one letter left out, doubled, swapped or wrong. The first letter counts as right, unless
+    swapped.
+    """
     alphabet = next((letters for pattern, letters in _ALPHABETS if pattern.fullmatch(word)), "")
     if len(word) < MIN_CORRECTED or not alphabet:
         return set()

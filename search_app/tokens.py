@@ -1,8 +1,8 @@
-"""Text into the tokens that are indexed and looked for. Done here, so that every database finds and ranks the same.
+"""Split text into the tokens to index and search. Done here, so that every database finds and ranks the same.
 
-A token is made of letters and digits only. Words are folded and stemmed; an identifier gives its parts beside the whole;
-Chinese, Japanese and Korean text gives pairs of characters. Where a stem differs from the word, the word is kept too,
-marked, for prefixes: "authenticat" is no beginning of the stem "authent".
+A token contains only letters and digits. Words are folded and stemmed. An identifier gives its parts beside the whole.
+Chinese, Japanese and Korean text gives pairs of characters. If a stem differs from the word, the word is kept too,
+marked, for prefixes: "authenticat" is not a prefix of the stem "authent".
 """
 
 import re
@@ -14,13 +14,13 @@ from functools import cached_property, lru_cache
 import Stemmer  # type: ignore[import-not-found]  # a C module without types
 
 MAX_TOKEN = 40
-# Marks a word as it was written. No text has it inside a word, and FTS5's ascii tokenizer takes it for a letter.
+# Marks a word as written. No text has it inside a word, and FTS5's ascii tokenizer treats it as a letter.
 AS_WRITTEN = "·"
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003134f"
 _EMOJI = "\u2600-\u27bf\U0001f000-\U0001faff"
 _WORD = re.compile(rf"[^\W_]+(?:[_-]+[^\W_]+)*(?:['’](?:s|t|re|ve|ll|d|m)\b)?|[{_EMOJI}]", re.IGNORECASE)
-# The same for ASCII, which most texts are: half the time.
+# The same for ASCII, which most texts are, in half the time.
 _ASCII_WORD = re.compile(r"[A-Za-z0-9]+(?:[_-]+[A-Za-z0-9]+)*(?:'(?:[sStTdDmM]|[rRvV][eE]|[lL][lL])\b)?", re.ASCII)
 _CLITIC = re.compile(r"['’]\w+$")
 _RUN = re.compile(rf"[{_CJK}]+|[^{_CJK}]+")
@@ -36,7 +36,7 @@ _ENGLISH, _RUSSIAN = Stemmer.Stemmer("english"), Stemmer.Stemmer("russian")
 
 @dataclass(frozen=True)
 class Analysed:
-    """One word: what is looked for, and how it was written where that differs."""
+    """Hold one word: its search terms, and its written form where that differs."""
 
     terms: tuple[str, ...]
     written: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Analysed:
 
 
 def fold(text: str) -> str:
-    """Lower case, compatible forms made one, accents dropped: É, é and e are the same letter."""
+    """Fold to lower case, normalize compatible forms and drop accents: É, é and e are the same letter."""
     if text.isascii():
         return text.lower()
     decomposed = unicodedata.normalize("NFKD", text.casefold())
@@ -55,7 +55,7 @@ def fold(text: str) -> str:
 
 
 def words(text: str) -> Iterator[tuple[int, int, str]]:
-    """Where each word stands. Of text without spaces between words, each pair of characters is one."""
+    """Yield each word with its position. In text without spaces, each pair of characters is a word."""
     for match in _WORD.finditer(text):
         word = match.group()
         if word.isascii() or not _HAS_CJK.search(word):
@@ -65,7 +65,7 @@ def words(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def word_around(text: str, start: int, end: int) -> tuple[int, int, str]:
-    """The word of an ASCII text that a place lies in."""
+    """Return the word of an ASCII text at a position."""
     while start and (text[start - 1].isalnum() or text[start - 1] in "_-"):
         start -= 1
     while text[start] in "_-":
@@ -76,7 +76,7 @@ def word_around(text: str, start: int, end: int) -> tuple[int, int, str]:
 
 
 def analyse(text: str) -> list[str]:
-    """The tokens of a text: terms as often as they occur, then once each the words as they were written."""
+    """Return the tokens of a text: terms as often as they occur, then each written form once."""
     found = _ASCII_WORD.findall(text) if text.isascii() else [word for _, _, word in words(text)]
     analysed = {word: analyse_word(word) for word in dict.fromkeys(found)}
     terms = [term for word in found for term in analysed[word].terms]
@@ -105,12 +105,12 @@ def is_cjk(word: str) -> bool:
 
 
 def is_ref(word: str) -> bool:
-    """Somebody who types TASK-39 means that one, not whatever has a 39 in it."""
+    """Return whether the word is a ref. A user who types TASK-39 means that task, not anything with a 39 in it."""
     return _REF.fullmatch(word) is not None
 
 
 def stem(word: str) -> str:
-    """Of a folded word."""
+    """Stem a folded word."""
     if len(word) < 3:
         return word
     if word.isascii():
@@ -129,7 +129,7 @@ def _simple(folded: str) -> Analysed:
 
 
 def _clean(folded: str) -> str:
-    """What folding turned into several characters may hold more than letters; PostgreSQL and FTS5 get none of it."""
+    """Keep only letters and digits. Folding can produce other characters, which PostgreSQL and FTS5 must not get."""
     kept = (
         folded
         if folded.isalnum()

@@ -1,4 +1,4 @@
-"""A person with a browser, as far as OAuth needs one: signs in, reads the consent page, answers it."""
+"""Simulate a user with a browser for OAuth: sign in, read the consent page, answer it."""
 
 import re
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class Browser:
     http: Any = field(default_factory=lambda: httpx.Client(follow_redirects=True, timeout=30, trust_env=False))
 
     def consent(self, authorization_url: str) -> dict[str, str]:
-        """What the client gets back at its redirect address."""
+        """Return what the client gets back at its redirect address."""
         page = self.http.get(authorization_url)
         if "/login/" in str(page.url):
             fields = hidden_fields(page.text) | {"username": self.username, "password": self.password}

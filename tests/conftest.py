@@ -20,13 +20,13 @@ from tests import databases
 pytest_plugins = ["tests.people"]
 
 
-# Each test of these folders starts processes, or uses a site that runs in processes beside the tests.
+# Each test of these folders starts processes, or uses a site in separate processes.
 PROCESS_FOLDERS = ("concurrency", "faults", "mcp")
 PROCESS_FIXTURES = {"site", "library_site"}
 
 
 def start_services() -> None:
-    """Start them once for each process of pytest: parallel workers must not share counters, sessions or queues."""
+    """Start the services once per pytest process: parallel workers must not share counters, sessions or queues."""
     services = ExitStack()
     atexit.register(services.close)
     os.environ["BACKLOG_DATA_DIR"] = services.enter_context(tempfile.TemporaryDirectory(prefix="backlog-tests-"))
@@ -34,7 +34,7 @@ def start_services() -> None:
 
 
 def hear_signals() -> None:
-    """Whoever started us in the background made us, and all we start, deaf to Ctrl-C and to a closed terminal."""
+    """Restore Ctrl-C and hangup, which a parent that started us in the background makes us and our children ignore."""
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)
@@ -58,7 +58,7 @@ django.setup()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Hide this process's servers and settings from xdist's workers, which start servers of their own."""
+    """Hide this process's servers and settings from xdist's workers, which start their own."""
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
         for name in ("DJANGO_SETTINGS_MODULE", "REDIS_URL", "BACKLOG_DATA_DIR"):
             os.environ.pop(name, None)

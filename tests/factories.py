@@ -1,4 +1,4 @@
-"""Plain functions that make what tests need, through the write path."""
+"""Create test objects with plain functions, through the write path."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`make lint`: hold docstrings, comments, messages, templates and docs to plain English.
+"""Run `make lint`: hold docstrings, comments, messages, templates and docs to plain English.
 
 Counts indefinite pronouns used for roles and other phrases that read as translated, and docstrings that begin with a
 relative clause instead of a verb. CONTRIBUTING.md says how to write instead.

@@ -1,4 +1,4 @@
-"""Packages of npm that tests use: pinned by a package.json beside them, installed once for each content of it."""
+"""Install the npm packages that tests use: pinned by a package.json beside them, once for each content of it."""
 
 import hashlib
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def node_modules(package: Path, name: str) -> Path:
-    """From the npm registry alone, into the cache of whoever runs it."""
+    """Install from the npm registry only, into the user's cache."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / name
     folder = cache / hashlib.sha256(package.read_bytes()).hexdigest()[:16]
     if not (folder / "complete").exists():

@@ -1,4 +1,4 @@
-"""Python processes beside the test's own, all on one database that holds what the test's database holds now."""
+"""Run Python processes beside the test's own, all on one database with the current content of the test's database."""
 
 import os
 import subprocess
@@ -11,12 +11,12 @@ from django.db import connection
 
 ROOT = Path(__file__).resolve().parent.parent
 PRELUDE = "import django; django.setup()\n"
-# Ends a process that hangs; nothing is measured with it.
+# A timeout for a process that hangs; nothing is measured with it.
 PATIENCE_SECONDS = 90
 
 
 def shared_environment(folder: Path, **over: str) -> dict[str, str]:
-    """Needs a test without a transaction around it (`transactional_db`)."""
+    """Return the environment. Needs a test without a surrounding transaction (`transactional_db`)."""
     return environment(folder, _shared_database(folder)) | over
 
 
@@ -51,7 +51,7 @@ def _shared_database(folder: Path) -> str:
     parts = connection.settings_dict
     if connection.vendor == "postgresql":
         return f"postgres://{parts['USER']}:{parts['PASSWORD']}@{parts['HOST']}:{parts['PORT']}/{parts['NAME']}"
-    # The tests' own SQLite lives in memory, where no other process reaches it.
+    # The tests' own SQLite is in memory, where no other process can reach it.
     file = folder / "shared.sqlite3"
     with connection.cursor() as cursor:
         cursor.execute("VACUUM INTO %s", [str(file)])

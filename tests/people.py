@@ -1,4 +1,4 @@
-"""The four people of the tests: alice writes, bob reads, carol administers, mallory sees nothing."""
+"""Create the four users of the tests: alice writes, bob reads, carol administers, mallory sees nothing."""
 
 from collections.abc import Iterator
 
@@ -32,7 +32,7 @@ def mallory(db: None) -> User:
 
 @pytest.fixture
 def newer_schema(transactional_db: None) -> Iterator[str]:
-    """A release after this one has migrated the database: it renamed a column that every write and search names."""
+    """Migrate the database to a later release, which renamed a column that every write and search names."""
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE resources_app_task RENAME COLUMN delta_weight TO weight_of_deltas")
     migration = ("resources_app", "9999_made_by_a_newer_release")

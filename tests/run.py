@@ -1,7 +1,7 @@
-"""`make test`: run the suite on SQLite and PostgreSQL. Other arguments go to pytest.
+"""Run `make test`: the suite on SQLite and PostgreSQL. Other arguments go to pytest.
 
-The PostgreSQL server comes from a wheel unless TEST_DATABASE_URL (or DATABASE_URL) names one. Each pytest process starts
-a Valkey unless REDIS_URL names one.
+The PostgreSQL server comes from a wheel unless TEST_DATABASE_URL (or DATABASE_URL) names one. Each pytest process
+starts a Valkey unless REDIS_URL names one.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from tests.databases import postgres_template, sqlite_template
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".pytest_cache"
 WORKERS = 2
-# More failures than this are no coincidence of a busy machine.
+# More failures than this are not caused by a busy machine.
 MOST_REPEATED = 5
 TESTS_FAILED = 1
 
@@ -77,7 +77,7 @@ def given_postgres() -> str | None:
 
 
 def environment(servers: ExitStack) -> dict[str, str]:
-    # With settings named in the environment pytest-django would read them before tests/conftest.py starts a Valkey.
+    # With settings in the environment pytest-django would read them before tests/conftest.py starts a Valkey.
     unwanted = {"DATABASE_URL", "DJANGO_SETTINGS_MODULE"}
     inherited = {name: value for name, value in os.environ.items() if name not in unwanted}
     folder = servers.enter_context(tempfile.TemporaryDirectory(prefix="backlog-tests-"))

@@ -1,4 +1,4 @@
-"""Many rows at once, straight into the tables: for tests of plans, where the write path would take minutes."""
+"""Insert many rows directly into the tables, for tests of plans, where the write path would take minutes."""
 
 import datetime
 

@@ -1,1 +1,1 @@
-"""Signing in, what somebody has here (sessions, tokens, the way for their agents), and OAuth."""
+"""Sign users in, manage their sessions, tokens and agent connections, and serve OAuth."""

@@ -1,4 +1,6 @@
-"""How each MCP client is connected: one table for the Connect page, docs/connect.md and the tests that run the commands."""
+"""List how each MCP client connects. The Connect page, docs/connect.md and the tests that run the commands share this
+table.
+"""
 
 import base64
 import json
@@ -13,7 +15,9 @@ _BEARER = f'"Authorization: Bearer ${VARIABLE}"'
 
 @dataclass(frozen=True)
 class Connection:
-    """A command to run or a file to write. The secret is never in it: it stays in a variable, or the client asks for it."""
+    """Describe a command to run or a file to write. It never contains the secret, which stays in a variable or is
+    prompted for.
+    """
 
     key: str
     client: str
@@ -27,7 +31,7 @@ class Connection:
 
 
 def connections(url: str) -> list[Connection]:
-    """Name and URL stand before `--header`, which takes every word after it."""
+    """Return the connection of every client. Name and URL come before `--header`, which takes every word after it."""
     return [
         Connection(
             "claude_code",
@@ -54,12 +58,12 @@ def connections(url: str) -> list[Connection]:
 
 
 def oauth_command(url: str) -> str:
-    """For a client that signs in through the browser and needs no token."""
+    """Return the command for a client that signs in through the browser and needs no token."""
     return f"claude mcp add --transport http --scope user {NAME} {url}"
 
 
 def checks(url: str) -> list[Connection]:
-    """Commands that prove the server answers a token, without an agent."""
+    """Return commands that prove, without an agent, that the server accepts a token."""
     greeting = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "curl", "version": "1"}}
     hello = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": greeting})
     return [

@@ -1,4 +1,6 @@
-"""Connect your agent: a token, the command for each client, and a line that turns green on the token's first call."""
+"""Serve the Connect page with a token, the command for each client, and a line that turns green on the token's first
+call.
+"""
 
 from typing import Any
 
@@ -47,7 +49,7 @@ def connect(request: HttpRequest) -> HttpResponse:
 
 @page()
 def check(request: HttpRequest) -> HttpResponse:
-    """Say whether a token has called over MCP: the one that was just created, otherwise the user's newest."""
+    """Report whether a token has called over MCP. Checks the newly created token, otherwise the user's newest."""
     own = tokens.tokens_of(person_of(request))
     wanted = whole_number(request.GET.get("token", ""))
     token = next((one for one in own if wanted in (None, one.pk)), None)
@@ -64,6 +66,6 @@ def revoke(request: HttpRequest) -> HttpResponse:
 
 @page("POST")
 def end_access(request: HttpRequest) -> HttpResponse:
-    """Of a client that was let in through the consent page."""
+    """End the access of a client that was authorized on the consent page."""
     oauth_grants.end_own(person_of(request), whole_number(request.POST.get("client", "")) or 0)
     return redirect("accounts:connect")

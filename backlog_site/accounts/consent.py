@@ -1,4 +1,4 @@
-"""The page on which a person lets an agent in: it says what the agent will be able to do, and can let it do less."""
+"""Serve the consent page, which states what the agent will be able to do and lets the user grant less."""
 
 from typing import Any
 
@@ -37,7 +37,9 @@ ABILITIES: dict[Scope, tuple[str, list[str]]] = {
 
 
 class ConsentForm(AllowForm):  # type: ignore[misc]  # the package has no types
-    """What was asked for comes back in hidden fields, which anybody can forge; the lengths are those of the columns."""
+    """Validate the posted consent. The request comes back in hidden fields, which can be forged; lengths match the
+    columns.
+    """
 
     reach = forms.ChoiceField(choices=[(scope, scope) for scope in SCOPES], required=False)
     nonce = forms.CharField(max_length=255, required=False, widget=forms.HiddenInput())
@@ -78,7 +80,7 @@ class ConsentView(AuthorizationView):  # type: ignore[misc]  # the package has n
         return context
 
     def form_valid(self, form: ConsentForm) -> HttpResponse:
-        """The choice is made on our page by the person; it never exceeds what was asked for, nor the person's role."""
+        """Grant the scope the user chose on our page. It never exceeds the requested scope or the user's role."""
         offered = self._offered(form.cleaned_data["scope"].split())
         chosen = form.cleaned_data["reach"] or (offered[-1] if offered else "")
         if form.cleaned_data["allow"] and chosen not in offered:
@@ -95,7 +97,7 @@ class ConsentView(AuthorizationView):  # type: ignore[misc]  # the package has n
 
     def render_to_response(self, context: dict[str, Any], **kwargs: Any) -> HttpResponse:
         response: HttpResponse = super().render_to_response(context, **kwargs)
-        # form-action must name where the answer leads: browsers hold redirects of a form to it.
+        # form-action must name the redirect target: browsers apply it to the redirects of a form.
         target = _origin(context.get("redirect_uri") or "")
         response["Content-Security-Policy"] = (
             f"default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self' {target}; "
@@ -105,7 +107,7 @@ class ConsentView(AuthorizationView):  # type: ignore[misc]  # the package has n
         return response
 
     def _offered(self, asked: list[str]) -> list[Scope]:
-        """Every scope up to the widest that was asked for, as far as the role of the person goes."""
+        """Return every scope up to the widest one requested, limited by the user's role."""
         furthest = widest(asked)
         within = scopes_within_role(self.request.user)
         wanted = SCOPES[: SCOPES.index(furthest) + 1] if furthest else ()
@@ -119,5 +121,5 @@ def _origin(uri: str) -> str:
     scheme, _, rest = uri.partition("://")
     if not rest:
         return ""
-    # A scheme of an installed program has no origin; the scheme alone is what a policy can name.
+    # The scheme of an installed program has no origin, so the policy can only name the scheme.
     return f"{scheme}://{rest.partition('/')[0]}" if scheme in settings.WEB_SCHEMES else f"{scheme}:"

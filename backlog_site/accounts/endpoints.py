@@ -1,4 +1,6 @@
-"""The endpoints clients call by themselves. Every answer is JSON, is kept by nobody, and broken text is refused first."""
+"""Serve the endpoints that clients call directly. Every response is uncacheable JSON, and malformed text is rejected
+first.
+"""
 
 from typing import Any
 
@@ -11,7 +13,7 @@ from backlog_site.accounts.registration import GRANT_TYPES
 
 
 def has_nul(request: HttpRequest) -> bool:
-    """What no parameter has a use for, and PostgreSQL cannot even be asked about."""
+    """Return whether a parameter contains NUL. No parameter needs it, and PostgreSQL rejects it in queries."""
     given = [*request.GET.lists(), *request.POST.lists()]
     return any("\x00" in text for name, values in given for text in map(str, (name, *values)))
 
@@ -31,7 +33,9 @@ class ForClients:
 
 class TokenView(ForClients, views.TokenView):  # type: ignore[misc]  # the package has no types
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """The package goes into its flow for devices, which nobody can begin here, without looking whether it is offered."""
+        """Reject unsupported grant types. The package enters its device flow, which cannot be started here, without
+        checking.
+        """
         if request.POST.get("grant_type") not in GRANT_TYPES:
             return JsonResponse({"error": "unsupported_grant_type"}, status=400)
         response: HttpResponse = super().post(request, *args, **kwargs)

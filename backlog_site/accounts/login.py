@@ -1,4 +1,4 @@
-"""Signing in, and a new password. What is noted in the session is what people recognise their devices by."""
+"""Sign users in and change passwords. The session records the device so that users can recognise it."""
 
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, PasswordChangeView
@@ -21,7 +21,7 @@ class SignIn(LoginView):
 
 
 class ChangePassword(PasswordChangeView):
-    """Other browsers are signed out by it."""
+    """Change the password and sign out other browsers."""
 
     template_name = "accounts/password.html"
     success_url = reverse_lazy("accounts:profile")

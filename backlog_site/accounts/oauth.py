@@ -1,4 +1,4 @@
-"""What we ask of OAuth beyond django-oauth-toolkit: tokens bound to this server, safe redirects, a real grace period."""
+"""Extend django-oauth-toolkit with tokens bound to this server, safe redirects and a real grace period."""
 
 import hashlib
 import secrets
@@ -31,7 +31,7 @@ def new_refresh_token(_request: Any) -> str:
 
 
 def is_safe_redirect(uri: str) -> bool:
-    """Plain http is for programs on the user's own machine alone: anywhere else the code could be read on its way."""
+    """Allow plain http only for loopback addresses. Anywhere else the code could be intercepted."""
     try:
         parts = urlsplit(uri)
     except ValueError:
@@ -45,16 +45,22 @@ def wrong_target(resource: str, state: str | None = None) -> CustomOAuth2Error:
     )
 
 
-# The package has no setting for this, and takes multicast and site-local addresses for public ones.
+# The package has no setting for this, and treats multicast and site-local addresses as public.
 cimd._ip_is_public = is_public
 
 
 class PublicDocuments(cimd.SafeMetadataFetcher):  # type: ignore[misc]  # the package has no types
-    """Fetch client documents from public addresses alone. Named in the settings, so that this module is loaded."""
+    """Fetch client documents from public addresses only.
+
+    The settings name this class, so this module is always loaded.
+    """
 
 
 def family_of(code: str, client: Any) -> uuid.UUID:
-    """Return the family of the tokens a code gives. A used code is deleted, so its tokens must be found without it."""
+    """Return the token family of an authorization code.
+
+    A used code is deleted, so its tokens must be found without it.
+    """
     return uuid.UUID(bytes=hashlib.sha256(f"{client.pk} {code}".encode()).digest()[:16])
 
 
@@ -64,14 +70,14 @@ class BoundTokens(OAuth2Validator):  # type: ignore[misc]  # the package has no 
         return bool(allowed) and is_safe_redirect(redirect_uri)
 
     def validate_code(self, client_id: str, code: str, client: Any, request: Any, *args: Any, **kwargs: Any) -> bool:
-        """A code that comes again was stolen, or its tokens were: they end (OAuth 2.1, section 4.1.3)."""
+        """Revoke the token family when a code is reused, because it may be stolen (OAuth 2.1, section 4.1.3)."""
         is_valid = bool(super().validate_code(client_id, code, client, request, *args, **kwargs))
         if not is_valid:
             RefreshToken.revoke_family(family_of(code, client))
         return is_valid
 
     def invalidate_authorization_code(self, client_id: str, code: str, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Of two requests with one code at the same moment the second finds it gone, and ends what both were given."""
+        """Delete the code. If two requests race on one code, the second finds it gone and revokes both token sets."""
         try:
             super().invalidate_authorization_code(client_id, code, request, *args, **kwargs)
         except InvalidGrantError:
@@ -79,7 +85,9 @@ class BoundTokens(OAuth2Validator):  # type: ignore[misc]  # the package has no 
             raise
 
     def _create_refresh_token(self, request: Any, secret: str, access_token: Any, previous: Any) -> Any:
-        """The package takes the family from the token before; the first one has none, and gets the family of its code."""
+        """Start a family from the code. The package copies it from the previous token, which the first token does not
+        have.
+        """
         if previous is None and request.grant_type == "authorization_code":
             previous = SimpleNamespace(token_family=family_of(request.code, request.client))
         return super()._create_refresh_token(request, secret, access_token, previous)
@@ -90,14 +98,15 @@ class BoundTokens(OAuth2Validator):  # type: ignore[misc]  # the package has no 
                 raise wrong_target(resource)
 
     def _check_and_set_request_resource(self, request: Any) -> None:
-        """A client that names no resource gets a token for this server too, never one for any."""
+        """Bind a token to this server when the client names no resource. A token is never valid for any resource."""
         super()._check_and_set_request_resource(request)
         request.resource = request.resource or [settings.OAUTH_RESOURCES[0]]
 
     def _save_bearer_token(self, token: dict[str, Any], request: Any, *args: Any, **kwargs: Any) -> None:
-        """In the grace period the package hands out the tokens it issued before; of ours it knows the hashes alone.
+        """Issue a new pair of the same family during the grace period.
 
-        The client that lost an answer, or refreshed twice at once, gets another pair of the same family instead.
+        The package would return the tokens it issued before, but we store only their hashes. A client needs the new
+        pair when it lost a response or refreshed twice at once.
         """
         used, fresh = getattr(request, "refresh_token_instance", None), dict(token)
         super()._save_bearer_token(token, request, *args, **kwargs)

@@ -1,4 +1,6 @@
-"""OAuth as far as it is offered: code with PKCE, refresh, revocation, registration. Nothing else of the package is reachable."""
+"""Route the supported part of OAuth: code with PKCE, refresh, revocation and registration. Nothing else of the package
+is reachable.
+"""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""Who one is here, and in which browsers."""
+"""Show the user's account and signed-in browsers."""
 
 from django.http import HttpRequest, HttpResponse
 

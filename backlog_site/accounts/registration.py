@@ -1,4 +1,4 @@
-"""Dynamic client registration (RFC 7591, 7592), narrowed to what agents need: a code, and back to a safe address."""
+"""Restrict dynamic client registration (RFC 7591, 7592) to what agents need: the code grant and a safe redirect."""
 
 import json
 from typing import Any
@@ -20,7 +20,10 @@ class RegistrationView(DynamicClientRegistrationView):  # type: ignore[misc]  # 
 
 
 class RegistrationManagementView(DynamicClientRegistrationManagementView):  # type: ignore[misc]
-    """A client replaces what it registered: held to the same, or registering would be narrowed in vain."""
+    """Apply the registration rules to updates too.
+
+    Otherwise a client could bypass them by replacing its registration.
+    """
 
     def put(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         return _refusal(request.body) or super().put(request, *args, **kwargs)
@@ -59,5 +62,7 @@ def _problem_with_metadata(metadata: dict[str, Any]) -> str | None:
 
 
 def _is_one_word(uri: str) -> bool:
-    """Addresses are kept side by side, with blanks between them: one with a blank in it would be two."""
+    """Return whether the URI has no blanks. Redirect URIs are stored separated by blanks, so a blank would split one in
+    two.
+    """
     return uri.isprintable() and " " not in uri

@@ -1,4 +1,4 @@
-"""The browsers in which somebody is signed in."""
+"""List and end the browser sessions of a user."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +12,7 @@ from django.contrib.sessions.models import Session
 from django.http import HttpRequest
 from django.utils import timezone
 
-# Sessions are not indexed by person; beyond this many the oldest are left out of the list.
+# Sessions are not indexed by user; beyond this many the oldest are left out of the list.
 MOST_LOOKED_AT = 2000
 
 
@@ -26,7 +26,7 @@ class SignedIn:
 
 
 def user_of_session(key: str) -> User | None:
-    """Who is signed in with it now: not after signing out, a changed password, or the end of the account."""
+    """Return the user signed in with this session, or None after sign-out, a password change or deactivation."""
     request = HttpRequest()
     request.session = _store(key)
     user = get_user(request)

@@ -1,4 +1,4 @@
-"""The routes of accounts."""
+"""Route the account pages."""
 
 from django.contrib.auth import views
 from django.urls import path

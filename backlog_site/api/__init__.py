@@ -1,1 +1,1 @@
-"""REST adapters over resources_app."""
+"""Adapt resources_app to REST."""

@@ -1,4 +1,4 @@
-"""In whose name a request acts."""
+"""Build the actor of a request."""
 
 import structlog
 from django.http import HttpRequest
@@ -10,7 +10,9 @@ from resources_app.identity.tokens import scopes_within_role
 
 
 def actor_of(request: Request, via: str = "rest") -> Actor:
-    """A token or client acts under its own name, within its scope; a session reaches as far as its user's role."""
+    """Return the actor of a request. A token or client acts under its own name within its scope; a session, within its
+    user's role.
+    """
     credential = request.auth
     if isinstance(credential, Credential):
         return credential.actor(via, request_id=request_id(), address=request.META.get("REMOTE_ADDR", ""))

@@ -1,4 +1,4 @@
-"""REST for addresses: read and write any URI, batches, histories, the change feed, files."""
+"""Serve addresses over REST: read and write any URI, batches, histories, the change feed and files."""
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
@@ -73,7 +73,7 @@ def resource(request: Request) -> Response:
 @extend_schema(parameters=[_URI], responses=_ANSWER)
 @api_view(["GET"])
 def mcp_resource(request: Request) -> Response:
-    """The viewer's form of a resource: content without frontmatter, and where it lies inside its root."""
+    """Return the viewer's form of a resource: content without frontmatter, and its path inside its root."""
     uri = parameter(request, "uri")
     reading = read(actor_of(request), uri)
     return if_changed(request, reading.etag, lambda: Response(viewer_json(reading)))
@@ -112,7 +112,7 @@ def write_batch(request: Request) -> Response:
 @extend_schema(request={"application/json": _UNDO}, responses=_ANSWER)
 @api_view(["POST"])
 def undo(request: Request) -> Response:
-    """All that one batch did, or all that one agent did for you between two moments."""
+    """Undo everything one batch did, or everything one agent did for you between two moments."""
     body, actor = body_of(request, "batch", "agent", "since", "until"), actor_of(request)
     refuse_conditions(request)
     if "batch" in body and len(body) > 1:

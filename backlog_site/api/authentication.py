@@ -1,4 +1,4 @@
-"""Who is calling: a bearer token in the Authorization header, or the browser's session with CSRF enforced."""
+"""Authenticate callers by a bearer token in the Authorization header, or by the browser session with CSRF enforced."""
 
 from typing import Any
 
@@ -17,7 +17,9 @@ __all__ = ["SessionAuthentication", "TokenAuthentication"]
 
 
 class TokenAuthentication(BaseAuthentication):
-    """`Authorization: Bearer …`, an API token or an OAuth access token; what it stands for becomes `request.auth`."""
+    """Authenticate `Authorization: Bearer …` with an API token or an OAuth access token. Its credential becomes
+    `request.auth`.
+    """
 
     def authenticate(self, request: Request) -> tuple[User, Credential] | None:
         scheme, _, secret = request.headers.get("Authorization", "").strip().partition(" ")
@@ -33,7 +35,7 @@ class TokenAuthentication(BaseAuthentication):
 
 
 class _TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped metaclass hook
-    """Lets the served API documentation offer a field for the token."""
+    """Let the served API documentation offer a field for the token."""
 
     target_class = TokenAuthentication
     name = "token"

@@ -1,4 +1,4 @@
-"""REST for context: a thing with what surrounds it, within a token budget."""
+"""Serve context over REST: an item or file with its surroundings, within a token budget."""
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema

@@ -1,4 +1,4 @@
-"""Every error of REST, MCP's HTTP door and the health endpoints leaves in the contract's one body."""
+"""Render every error of REST, MCP over HTTP and the health endpoints in the one error body of the contract."""
 
 import math
 import sys
@@ -58,7 +58,7 @@ class InternalError(BacklogError):
 
 
 def exception_response(exc: Exception, context: dict[str, Any]) -> HttpResponse:
-    """REST framework's EXCEPTION_HANDLER."""
+    """Handle exceptions as REST framework's EXCEPTION_HANDLER."""
     set_rollback()
     error = translate(exc)
     if isinstance(exc, drf.MethodNotAllowed):
@@ -124,7 +124,10 @@ def _(exc: drf.Throttled) -> BacklogError:
 @translate.register(DatabaseError)
 @translate.register(InterfaceError)
 def _(exc: DatabaseError | InterfaceError) -> BacklogError:
-    """A busy database and one of another release are worth another attempt; a wrong statement is not."""
+    """Translate database errors.
+
+    A busy database or one of another release is worth a retry; a wrong statement is not.
+    """
     refused = schema.refusal_of(exc)
     if refused is None:
         return InternalError()
@@ -135,7 +138,7 @@ def _(exc: DatabaseError | InterfaceError) -> BacklogError:
 
 def _answer(error: BacklogError, request: HttpRequest) -> HttpResponse:
     if isinstance(error, InternalError):
-        # As Django does for what nobody caught: the receivers log it with the request id, and tests see it raised.
+        # As Django does for uncaught exceptions: the receivers log it with the request id, and tests see it raised.
         got_request_exception.send(sender=None, request=request)
     return JsonResponse({"error": error.as_json()}, status=error.status, headers=_headers(error, request))
 
@@ -149,7 +152,7 @@ def _headers(error: BacklogError, request: HttpRequest) -> dict[str, str]:
 
 
 class JsonErrorsMiddleware:
-    """Turns what Django itself answers with a page of HTML into the same body, where callers are programs."""
+    """Replace Django's HTML error pages with the JSON error body on paths that programs call."""
 
     sync_capable = True
     async_capable = True
@@ -168,12 +171,15 @@ class JsonErrorsMiddleware:
         return _as_json(request, await self.get_response(request))
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """What a view raised that is not REST framework's."""
+        """Translate an exception raised by a view outside REST framework."""
         return _answer(translate(exception), request) if _speaks_json(request) else None
 
 
 def _remember_failure(request: HttpRequest, **_: Any) -> None:
-    """What failed outside of the views, such as the database in another middleware, is gone once Django answered."""
+    """Remember a failure outside the views, such as a database error in another middleware.
+
+    Django's response drops it.
+    """
     failure = sys.exc_info()[1]
     if failure and _speaks_json(request):
         request.failure = translate(failure)  # type: ignore[attr-defined]  # read back below
@@ -198,7 +204,7 @@ def _error_of_page(request: HttpRequest, response: HttpResponse) -> BacklogError
 
 
 def _replaced(request: HttpRequest, response: HttpResponse, error: BacklogError) -> HttpResponse:
-    """The headers and cookies stay, the page goes."""
+    """Replace the page with the JSON error and keep its headers and cookies."""
     answer = JsonResponse({"error": error.as_json()})
     response.status_code = error.status
     response.content = answer.content

@@ -1,4 +1,4 @@
-"""REST for files: /api/v1/resources/… and /api/v1/artifacts/…, by path. PUT sends the bytes themselves."""
+"""Serve files over REST by path: /api/v1/resources/… and /api/v1/artifacts/…. PUT sends the raw bytes."""
 
 import base64
 import binascii
@@ -45,7 +45,7 @@ _DOWNLOAD = OpenApiParameter("download", OpenApiTypes.BOOL, description="The byt
 
 
 class Upload(BaseParser):
-    """The body as it is, whatever its type, up to the size of the largest file."""
+    """Accept a body of any type unchanged, up to the size of the largest file."""
 
     media_type = "*/*"
 
@@ -59,14 +59,16 @@ class Upload(BaseParser):
 
 
 class _TreeSchema(AutoSchema):
-    """The top of a tree and a path in it are one view to the generator, and would get one name."""
+    """Name operations apart. The generator sees the top of a tree and a path in it as one view and would give them one
+    name.
+    """
 
     def get_operation_id(self) -> str:
         return str(super().get_operation_id()).replace("retrieve", "list")
 
 
 class FileTreeView(APIView):
-    """The top of a tree: list it, or create a file in it."""
+    """List the top of a tree, or create a file in it."""
 
     area: str = "resources"
     schema = _TreeSchema()
@@ -93,13 +95,13 @@ class FileTreeView(APIView):
 
 
 class FileView(APIView):
-    """One file or folder by its path."""
+    """Serve one file or folder by its path."""
 
     area: str = "resources"
     parser_classes = (BoundedJSONParser, Upload)
 
     def get_parsers(self) -> list[BaseParser]:
-        """PUT carries the file, also when the file is JSON; PATCH carries JSON about it."""
+        """Return the raw parser for PUT, even when the file is JSON. PATCH carries JSON about the file."""
         return [Upload()] if self.request is not None and self.request.method == "PUT" else [BoundedJSONParser()]
 
     @extend_schema(parameters=[_DOWNLOAD], responses=_ANSWER)
@@ -110,7 +112,7 @@ class FileView(APIView):
     def put(self, request: Request, path: str) -> Response:
         actor, full = actor_of(request), f"{self.area}/{path.strip('/')}"
         mime_type = (request.content_type or "").partition(";")[0].strip() or None
-        # A body of no bytes reaches no parser; it is an empty file.
+        # An empty body reaches no parser; it is an empty file.
         content = body_of(request, "content").get("content", b"")
         resource, is_new = stored_files.upload(actor, full, content, mime_type=mime_type, etag=conditions_of(request))
         shown = resource_json(resource)
@@ -118,7 +120,7 @@ class FileView(APIView):
 
     @extend_schema(request={"application/json": _OBJECT}, responses=_ANSWER)
     def patch(self, request: Request, path: str) -> Response:
-        """The facts of a file; a new `path` moves it."""
+        """Change the metadata of a file; a new `path` moves it."""
         body = dict(body_of(request, "path", *_FACTS))
         actor, full, conditions = actor_of(request), f"{self.area}/{path.strip('/')}", conditions_of(request)
         if "path" in body:
@@ -150,7 +152,7 @@ def _read(request: Request, *path: str) -> Response | HttpResponse:
 
 
 def _attachment(contents: Any, name: str) -> HttpResponse:
-    """Never shown by the browser as a page of this site, whatever the file claims to be."""
+    """Return the file as an attachment. The browser never renders it as a page of this site, regardless of its type."""
     if not isinstance(contents, str | bytes):
         contents = json.dumps(contents)
     response = HttpResponse(contents, content_type="application/octet-stream")
@@ -175,5 +177,5 @@ def _content(body: dict[str, Any]) -> str | bytes:
 
 
 def _path(area: str, body: dict[str, Any]) -> str:
-    """As answers write it, resources/a.md, or without the tree it is sent to, a.md."""
+    """Return the full path. Accepts it as responses write it, resources/a.md, or relative to the tree, a.md."""
     return f"{area}/{text_of(body, 'path').removeprefix(f'{area}/')}"

@@ -1,4 +1,4 @@
-"""REST for IntelligenceBank: what ib:// answers, pictures, files, and linking one's own account."""
+"""Serve IntelligenceBank over REST: ib:// resources, thumbnails, downloads, and linking the user's account."""
 
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
@@ -79,20 +79,23 @@ def download(request: Request, client_id: str, ib_id: str) -> StreamingHttpRespo
 
 
 async def _streamed(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """A plain iterator would be read into memory whole before the first byte leaves."""
+    """Stream the chunks asynchronously.
+
+    Django would read a plain iterator into memory before sending the first byte.
+    """
     while part := await sync_to_async(partial(next, chunks, b""), thread_sensitive=False)():
         yield part
 
 
 def _harmless(response: Answer) -> Answer:
-    """Whatever a file claims to be, the browser must not run it as a page of this site."""
+    """Stop the browser from running a file as a page of this site, regardless of its type."""
     response["X-Content-Type-Options"] = "nosniff"
     response["Content-Security-Policy"] = "sandbox; default-src 'none'"
     return response
 
 
 class LinkView(APIView):
-    """One's own account: POST begins a sign-in, GET looks whether it is finished, DELETE forgets it."""
+    """Link the user's account. POST begins a sign-in, GET checks whether it is finished, DELETE removes the link."""
 
     @extend_schema(operation_id="ib_link_status", responses=_ANSWER)
     def get(self, request: Request, client_id: str) -> Response:

@@ -1,4 +1,4 @@
-"""REST for tasks, epics and comments: parse, call one function, render."""
+"""Serve tasks, epics and comments over REST. Each view parses, calls one function and renders."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ class ItemViewSet(ViewSet):
         return read_response(request, self.collection, pk)
 
     def destroy(self, request: Request, pk: str) -> Response:
-        """Archives; `?permanent=true` deletes for good and is for admins."""
+        """Archive the item; `?permanent=true` deletes it permanently and requires an admin."""
         no_body(request, "permanent")
         remove = write_path.delete_permanently if boolean_parameter(request, "permanent") else write_path.archive
         remove(actor_of(request), build(self.collection, pk), conditions_of(request))

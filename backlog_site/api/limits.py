@@ -1,4 +1,4 @@
-"""Bounds request bodies before anything reads them, and measures those that come without a length.
+"""Bound request bodies before anything reads them, and measure bodies that state no length.
 
 Django's ASGI entry spools a body of any size to disk, and REST framework takes a chunked one for empty.
 """
@@ -28,7 +28,7 @@ class BodyTooLarge(ValidationFailed):
 
 
 def bounded(application: Application, limit: int) -> Application:
-    """The application, reached only by HTTP bodies of at most `limit` bytes."""
+    """Return the application behind a limit of `limit` bytes on HTTP bodies."""
 
     async def bounded_application(scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -44,7 +44,7 @@ def bounded(application: Application, limit: int) -> Application:
 
 
 def _stated_length(scope: Message) -> int | None:
-    """None when the body must be read to know; the server makes sure that a stated length is kept."""
+    """Return None when the body must be read to know its length. The server enforces a stated length."""
     headers = dict(scope["headers"])
     if b"transfer-encoding" in headers:
         return None
@@ -53,7 +53,7 @@ def _stated_length(scope: Message) -> int | None:
 
 
 async def _measured(scope: Message, receive: Receive, limit: int) -> tuple[Message, Receive, int]:
-    """Read the body until it ends or is too large, to disk when it is long, and replay it with its length stated."""
+    """Read the body until it ends or exceeds the limit, spool a long one to disk, and replay it with its length."""
     body: IO[bytes] = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115  # goes with the request
     more = True
     while more and body.tell() <= limit:

@@ -1,4 +1,4 @@
-"""`/metrics`, for Prometheus with an admin's token."""
+"""Serve `/metrics` to Prometheus with an admin's token."""
 
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema

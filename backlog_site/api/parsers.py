@@ -1,4 +1,4 @@
-"""JSON bodies, bounded and strict: what gets through can be stored in every database and sent back out."""
+"""Parse JSON bodies strictly and within bounds. Accepted values fit every database and can be sent back."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from resources_app.errors import ValidationFailed
 MAX_DEPTH = 32
 _MIN_INTEGER, _MAX_INTEGER = -(2**63), 2**63 - 1
 _MAX_DIGITS = len(str(_MIN_INTEGER))
-# NUL, which PostgreSQL refuses, and unpaired surrogates, which UTF-8 cannot carry; both can come as escapes only.
+# NUL, which PostgreSQL rejects, and unpaired surrogates, which UTF-8 cannot encode. Both can only come as escapes.
 _SUSPICIOUS_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 _UNSAFE = re.compile("[\x00\ud800-\udfff]")
 
@@ -37,7 +37,7 @@ class BoundedJSONParser(BaseParser):
 
 
 def parse_json(body: bytes) -> Any:
-    """The value, or ValidationFailed with the reason."""
+    """Return the parsed value. Raises ValidationFailed with the reason."""
     text = _decode(body)
     try:
         value = json.loads(
@@ -69,7 +69,7 @@ def _decode(body: bytes) -> str:
 
 
 def _integer(digits: str) -> int:
-    # The length first: converting very long numbers costs quadratic time.
+    # Check the length first: converting very long numbers takes quadratic time.
     if len(digits) > _MAX_DIGITS or not _MIN_INTEGER <= int(digits) <= _MAX_INTEGER:
         raise _refusal(f"The number {_shortened(digits)} does not fit in 64 bits.", value=_shortened(digits))
     return int(digits)

@@ -1,4 +1,4 @@
-"""From a reading or a written thing to an HTTP answer: body, ETag, 304."""
+"""Turn a reading or a written object into an HTTP response with body, ETag and 304."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +22,7 @@ R = TypeVar("R", bound=HttpResponse)
 
 
 def read_response(request: Request, *segments: str, whole: bool = False) -> Response:
-    """Reads mcp://backlog/<segments>?<the request's query>; `whole` answers with the metadata around the contents."""
+    """Read mcp://backlog/<segments>?<the request's query>. `whole` includes the metadata around the contents."""
     query = request.META.get("QUERY_STRING", "")
     reading = read(actor_of(request), build(*segments) + (f"?{query}" if query else ""))
     return reading_response(request, reading, whole=whole)
@@ -33,7 +33,7 @@ def reading_response(request: Request, reading: Reading, *, whole: bool) -> Resp
 
 
 def if_changed(request: Request, etag: str, answer: Callable[[], R]) -> R | Response:
-    """Answer 304 to a reader who has this state. The conditions of a write were checked when it was written."""
+    """Answer 304 when the reader already has this state. The conditions of a write were checked when it was written."""
     conditions = conditions_of(request) if request.method in ("GET", "HEAD") else Preconditions()
     if conditions.if_match and not conditions.if_match.match_strongly(etag):
         raise Conflict("The resource has another ETag than If-Match asks for.", current_etag=etag, diff=None)
@@ -47,7 +47,7 @@ def with_etag(response: R, etag: str) -> R:
 
 
 def conditions_of(request: Request, etag: Any = None) -> Preconditions:
-    """The conditional headers of the request, together with the ETag of its body. All of them must hold."""
+    """Return the conditional headers of the request together with the ETag of its body. All of them must hold."""
     matched, excluded = (_tags(request, header) for header in ("If-Match", "If-None-Match"))
     since = None if matched else _date(request, "If-Unmodified-Since")
     return Preconditions(etag, matched, excluded, since)
@@ -69,7 +69,9 @@ def _date(request: Request, header: str) -> datetime | None:
 
 
 def refuse_conditions(request: Request) -> None:
-    """For a request that creates something or has no single target. `If-None-Match: *` says what creating does anyway."""
+    """Reject conditions on a request that creates something or has no single target. `If-None-Match: *` is implied by
+    creating.
+    """
     conditions = conditions_of(request)
     if conditions.if_none_match and conditions.if_none_match.anything:
         conditions = replace(conditions, if_none_match=None)
@@ -84,7 +86,7 @@ def refuse_conditions(request: Request) -> None:
 
 
 def idempotency_key(request: Request, body: dict[str, Any] | None = None) -> Any:
-    """The key of the header or of the body; two that differ are refused."""
+    """Return the key of the header or of the body. Rejects two different keys."""
     header, given = request.headers.get("Idempotency-Key"), (body or {}).get("idempotency_key")
     if header is not None and given not in (None, header):
         raise ValidationFailed(
@@ -94,7 +96,7 @@ def idempotency_key(request: Request, body: dict[str, Any] | None = None) -> Any
 
 
 def body_of(request: Request, *known: str) -> dict[str, Any]:
-    """The JSON object of a request that writes. Refuses parameters and, with `known`, any other name."""
+    """Return the JSON object of a write request. Rejects query parameters and, with `known`, any other field."""
     refuse_parameters(request)
     body = request.data
     if not isinstance(body, dict):
@@ -105,14 +107,14 @@ def body_of(request: Request, *known: str) -> dict[str, Any]:
 
 
 def no_body(request: Request, *parameters: str) -> None:
-    """For a request that says all by its address: nothing else it carries would be read."""
+    """Reject a body and other parameters on a request that is fully described by its address."""
     refuse_parameters(request, *parameters)
     if request.data:
         raise ValidationFailed("This request takes no body.", field="body")
 
 
 def refuse_parameters(request: Request, *known: str) -> None:
-    """Refuse query parameters beyond `known`, and one that is given twice."""
+    """Reject query parameters beyond `known`, and repeated ones."""
     for name, values in request.query_params.lists():
         if name not in known:
             raise ValidationFailed(f"Unknown parameter {name!r}.", field=name, allowed_values=list(known))
@@ -130,7 +132,7 @@ def boolean_parameter(request: Request, name: str) -> bool:
 
 
 def parameter(request: Request, name: str, *others: str, default: str | None = None) -> str:
-    """One query parameter; anything but it and `others` is refused."""
+    """Return one query parameter. Rejects any parameter other than it and `others`."""
     refuse_parameters(request, name, *others)
     value: str | None = request.query_params.get(name, default)
     if value is None:

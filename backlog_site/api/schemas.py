@@ -1,4 +1,4 @@
-"""The OpenAPI description of the API, made from the field declarations and the query parameters."""
+"""Build the OpenAPI description from the field declarations and the query parameters."""
 
 from collections.abc import Callable
 from functools import cache
@@ -34,7 +34,7 @@ def _field(declared: Field) -> serializers.Field[Any, Any, Any, Any]:
 
 @cache
 def _class_of(kind: str) -> Any:
-    """One class for each kind: two of the same name would be two components to the generator."""
+    """Return one class per kind. The generator would turn two classes of the same name into two components."""
     fields: dict[str, Any] = {name: _field(declared) for name, declared in FIELDS[kind].items()}
     return type(inline_serializer(kind.capitalize(), fields))
 

@@ -1,4 +1,4 @@
-"""GET /api/v1/search/: the parameters of a query string, one call, its answer."""
+"""Serve GET /api/v1/search/ by turning the query string into one search call."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ def search(request: Request) -> Response:
 
 
 def _list(values: list[str], name: str) -> list[str]:
-    """Given several times, or once with commas; a label may have a comma in it."""
+    """Return the values, given several times or once with commas. A label may contain a comma."""
     return values if name == "label" else [part for value in values for part in value.split(",")]
 
 

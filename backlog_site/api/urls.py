@@ -1,4 +1,4 @@
-"""The routes of /api/v1/."""
+"""Route /api/v1/."""
 
 from django.urls import include, path, re_path
 from rest_framework.routers import SimpleRouter

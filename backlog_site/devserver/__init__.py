@@ -1,1 +1,1 @@
-"""`make run`: the supervisor and the servers that come as wheels."""
+"""Run `make run`: the supervisor and the servers that come as wheels."""

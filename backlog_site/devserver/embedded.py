@@ -1,4 +1,4 @@
-"""Real Valkey and PostgreSQL servers from pip wheels, started by ourselves and never left behind."""
+"""Start real Valkey and PostgreSQL servers from pip wheels and never leave them behind."""
 
 import ctypes
 import importlib.util
@@ -30,7 +30,7 @@ _LOOPBACK = "127.0.0.1"
 
 
 class ServerFailed(Exception):
-    """A server ended or stayed silent while we waited for it; the text closes with what it wrote."""
+    """Raised when a server ended or did not answer in time. The text ends with its output."""
 
 
 def spawn(
@@ -43,7 +43,7 @@ def spawn(
     account: pwd.struct_passwd | None = None,
     death_signal: signal.Signals = signal.SIGKILL,
 ) -> subprocess.Popen[bytes]:
-    """A process in a session of its own, which Linux ends when this process dies, be it by kill -9."""
+    """Start a process in a separate session. Linux kills it when this process dies, even by kill -9."""
     return subprocess.Popen(  # noqa: S603  # every command is put together in this package
         command,
         stdin=subprocess.DEVNULL,
@@ -64,7 +64,7 @@ def _tie_to_parent(parent: int, death_signal: signal.Signals) -> None:
     if _LIBC is None:
         return
     _LIBC.prctl(_PR_SET_PDEATHSIG, death_signal)
-    if os.getppid() != parent:  # it died before the kernel knew that we want to hear of it
+    if os.getppid() != parent:  # the parent died before prctl took effect
         os._exit(1)
 
 
@@ -76,15 +76,17 @@ def stop(process: subprocess.Popen[bytes], request: signal.Signals = signal.SIGT
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
-    """Kills the process and whatever it started."""
-    # macOS answers "not permitted" for a group of which only the unreaped leader is left.
+    """Kill the process and its children."""
+    # macOS answers "not permitted" for a group with only an unreaped leader.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 def valkey_command(url: str, folder: Path) -> list[str]:
-    """The server behind `unix:///path` or `redis://127.0.0.1:port`; the queue survives in an append-only file."""
+    """Return the command of the server behind `unix:///path` or `redis://127.0.0.1:port`. An append-only file keeps the
+    queue.
+    """
     return [
         str(_valkey_binary()),
         *_valkey_address(url),
@@ -136,7 +138,7 @@ def start_valkey(url: str, folder: Path) -> subprocess.Popen[bytes]:
 
 def _make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # In a folder open to all, such as /tmp, somebody else may have made it first to read what passes.
+    # In a world-writable folder such as /tmp, another user may have created it first to intercept data.
     if folder.parent.stat().st_mode & stat.S_IWOTH and folder.stat().st_uid != os.geteuid():
         raise ServerFailed(f"{folder} belongs to another user. Set BACKLOG_DATA_DIR to a shorter path of your own.")
 
@@ -146,7 +148,7 @@ def running_valkey(url: str, folder: Path) -> Iterator[None]:
     with _sigterm_unwinds():
         process = start_valkey(url, folder)
         try:
-            # Another server at the same address must not pass for ours.
+            # Another server at the same address must not pass for this one.
             _wait_until_ready(process, lambda: _valkey_process(url) == process.pid, folder / "valkey.log")
             yield
         finally:
@@ -163,7 +165,7 @@ def throwaway_valkey() -> Iterator[str]:
 
 @contextmanager
 def throwaway_postgres() -> Iterator[str]:
-    """Yields the URL of an empty server with pgvector; its files are gone afterwards."""
+    """Yield the URL of an empty server with pgvector. Its files are deleted afterwards."""
     with tempfile.TemporaryDirectory(prefix="backlog-postgres-") as folder:
         url = f"postgres://postgres:{secrets.token_hex(16)}@{_LOOPBACK}:{free_port()}/postgres"
         with running_postgres(url, Path(folder)):
@@ -172,14 +174,14 @@ def throwaway_postgres() -> Iterator[str]:
 
 @contextmanager
 def running_postgres(url: str, home: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The server whose files are in the folder; they are made on the first run."""
+    """Run the server on the files in the folder, which the first run creates."""
     with _sigterm_unwinds():
         process = start_postgres(url, home, _unprivileged_account())
         try:
             _wait_until_ready(process, partial(_postgres_answers, url), home / "postgres.log")
             yield process
         finally:
-            stop(process, signal.SIGINT)  # a "fast" shutdown: SIGTERM would wait for clients to leave
+            stop(process, signal.SIGINT)  # a "fast" shutdown: SIGTERM would wait for clients to disconnect
 
 
 def start_postgres(url: str, home: Path, account: pwd.struct_passwd | None) -> subprocess.Popen[bytes]:
@@ -197,14 +199,14 @@ def _run_initdb(binaries: Path, password: str, home: Path, account: pwd.struct_p
     secret.write_text(password)
     command = [str(binaries / "initdb"), "-D", str(home / "cluster"), "-U", "postgres", "--no-sync"]
     access = ["--auth=scram-sha-256", f"--pwfile={secret}"]
-    # The same order of text on every machine, and the one that SQLite has.
+    # Gives the same collation on every machine, and the same one as SQLite.
     text = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     if _spawn_for(account, home, [*command, *access, *text]).wait() != 0:
         raise ServerFailed(f"initdb failed:\n{_tail(home / 'postgres.log')}")
 
 
 def _spawn_for(account: pwd.struct_passwd | None, home: Path, command: list[str]) -> subprocess.Popen[bytes]:
-    # Nothing of the caller's environment: PGDATA, PGPORT or a locale would change what the server does.
+    # Inherits nothing from the caller's environment: PGDATA, PGPORT or a locale would change the server's behaviour.
     surroundings = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
     with (home / "postgres.log").open("ab") as log:
         return spawn(
@@ -218,7 +220,7 @@ def _spawn_for(account: pwd.struct_passwd | None, home: Path, command: list[str]
 
 
 def _unprivileged_account() -> pwd.struct_passwd | None:
-    """PostgreSQL refuses to run as root."""
+    """Return an unprivileged account when running as root, which PostgreSQL refuses."""
     return pwd.getpwnam("nobody") if os.geteuid() == 0 else None
 
 
@@ -237,7 +239,7 @@ def _can_execute(account: pwd.struct_passwd, binary: Path) -> bool:
 
 
 def _copy_package(package: Path, home: Path) -> Path:
-    """Out of a virtual environment that lies in a folder closed to others, such as root's home."""
+    """Copy the package out of a virtual environment in a folder closed to other users, such as root's home."""
     for source in (package, package.parent / f"{package.name}.libs"):
         if source.exists():
             unneeded = shutil.ignore_patterns("include", "__pycache__")
@@ -274,7 +276,7 @@ def _tail(log: Path) -> str:
 
 @contextmanager
 def _sigterm_unwinds() -> Iterator[None]:
-    """Makes SIGTERM run the `finally` blocks, which its default action does not."""
+    """Make SIGTERM run the `finally` blocks, which its default action does not."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""Runs the processes of one site as a tree: starts them in order, restarts those that fall, stops all together."""
+"""Run the processes of one site as a tree: start them in order, restart the ones that exit, stop all together."""
 
 import errno
 import fcntl
@@ -21,7 +21,7 @@ _NAME_WIDTH = 7
 
 
 class CannotServe(Exception):
-    """The site cannot start; the text says why and what to do."""
+    """Raised when the site cannot start. The text says why and what to do."""
 
 
 def _always() -> bool:
@@ -30,7 +30,7 @@ def _always() -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """One process of the site. `descriptors` are open files, such as a listening socket, that it inherits."""
+    """Describe one process of the site. `descriptors` are open files, such as a listening socket, that it inherits."""
 
     name: str
     command: Sequence[str]
@@ -41,7 +41,7 @@ class Service:
 
 @dataclass(frozen=True, kw_only=True)
 class Backoff:
-    """Seconds to wait before a fallen service starts again; they double until it has run for `reset_after`."""
+    """Compute the seconds before a fallen service restarts. They double until it has run for `reset_after`."""
 
     first: float = 0.5
     longest: float = 30
@@ -53,7 +53,7 @@ class Backoff:
 
 @dataclass(frozen=True, kw_only=True)
 class Settling:
-    """The end of start-up: nothing was written for `quiet` seconds, or `longest` seconds have passed since all were ready."""
+    """Detect the end of start-up: no output for `quiet` seconds, or `longest` seconds since all services were ready."""
 
     quiet: float = 3
     longest: float = 30
@@ -64,9 +64,9 @@ class Settling:
 
 
 class Supervisor:
-    """Each stage starts when all services of the one before are ready; stages stop in the opposite order.
+    """Start each stage when all services of the previous one are ready, and stop stages in reverse order.
 
-    `on_ready` is called when all are ready, and once more at the end of start-up if other lines came after it.
+    `on_ready` is called when all are ready, and again at the end of start-up if other lines came after it.
     """
 
     def __init__(
@@ -89,7 +89,9 @@ class Supervisor:
         self._stop_requests = 0
 
     def run(self) -> None:
-        """Returns after SIGINT, SIGTERM or SIGHUP, when no process is left; a second signal kills what lingers."""
+        """Run until SIGINT, SIGTERM or SIGHUP and return when no process is left. A second signal kills the remaining
+        ones.
+        """
         with _receiving((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), self._request_stop):
             try:
                 while not self._stop_requests:
@@ -141,7 +143,7 @@ class Supervisor:
 
 
 class _Child:
-    """One service over all its lives."""
+    """Track one service across restarts."""
 
     def __init__(self, service: Service, backoff: Backoff, output: "_Output") -> None:
         self._service = service
@@ -190,7 +192,7 @@ class _Child:
         self._process = None
 
     def request_end(self) -> None:
-        # Only the leader: Celery's pool must finish its tasks, and SIGTERM would end it in the middle of one.
+        # Signals only the leader: Celery's pool must finish its tasks, and SIGTERM would end it in the middle of one.
         if self._process is not None:
             self._process.terminate()
 
@@ -205,7 +207,7 @@ def _ending(process: subprocess.Popen[bytes]) -> str:
 
 
 class _Output:
-    """Writes what the services print, line by line, with the name of the service in front."""
+    """Write the output of the services line by line, prefixed with the service name."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
@@ -227,7 +229,7 @@ class _Output:
             pass
 
     def pump(self, seconds: float) -> bool:
-        """Writes what has come, waiting for it at most so long; tells whether there was anything."""
+        """Write the available output, waiting up to `seconds` for it. Return whether there was any."""
         events = self._selector.select(seconds)
         for key, _ in events:
             name, stream = key.data
@@ -252,7 +254,7 @@ class _Output:
 
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Holds the data folder, so that no second site writes to it."""
+    """Lock the data folder so that no second site writes to it."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "serve.lock").open("a+") as lock:
         try:
@@ -268,7 +270,9 @@ def exclusive(folder: Path) -> Iterator[None]:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """The socket is ours for as long as the site runs: while the web process restarts, callers wait in its queue."""
+    """Open the listening socket for as long as the site runs. While the web process restarts, clients wait in its
+    queue.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family, backlog=1024)
@@ -277,7 +281,7 @@ def listen(host: str, port: int) -> socket.socket:
             advice = f"Choose another one: make run PORT={port + 1}"
             raise CannotServe(f"Port {port} on {host} is taken by another program. {advice}") from None
         raise CannotServe(f"Cannot listen on {host}, port {port}: {error.strerror or error}.") from None
-    # Connections inherit it. uvicorn does not set it on a socket it is handed, and every small answer took 40 ms more.
+    # Connections inherit it. uvicorn does not set it on an inherited socket, and every small response took 40 ms more.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 

@@ -1,4 +1,4 @@
-"""`Authorization: Bearer …` → the caller. A look-up is believed for a moment, in each process; streams look again."""
+"""Resolve `Authorization: Bearer …` to the caller. Each process caches a look-up briefly; streams check again."""
 
 import hashlib
 import time
@@ -17,7 +17,7 @@ _believed: dict[bytes, tuple[float, Caller]] = {}
 
 
 async def caller_with(secret: str) -> Caller | None:
-    """None when the token is unknown, revoked or expired, or its user is inactive."""
+    """Return None when the token is unknown, revoked or expired, or its user is inactive."""
     key = hashlib.sha256(secret.encode(errors="replace")).digest()
     until, caller = _believed.get(key, (0.0, None))
     if caller and until > time.monotonic():

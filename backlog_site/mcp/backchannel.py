@@ -1,5 +1,8 @@
-"""What web processes tell each other through Redis: sessions that changed, answers and cancellations that arrived at
-another process than the one that waits for them, and that there are new changes."""
+"""Exchange messages between web processes through Redis.
+
+They announce changed sessions, new changes, and answers and cancellations that arrived at another process than the one
+waiting for them.
+"""
 
 import asyncio
 import json
@@ -18,7 +21,7 @@ from backlog_site.mcp import wake
 from resources_app.errors import Unavailable
 
 CHANNEL = "backlog:mcp"
-# More than a process under a burst of requests needs for a round trip, less than a client waits.
+# Longer than a round trip under a burst of requests, shorter than a client's timeout.
 PATIENCE_SECONDS = 5
 RECONNECT_SECONDS = 1
 MAX_CONNECTIONS = 16
@@ -29,9 +32,9 @@ logger = structlog.get_logger("backlog.mcp")
 
 
 def connect() -> Redis:
-    """Quick to give up: a broker that is away must not hang the requests that can do without it.
+    """Return a client with a short timeout: a broker that is down must not hang requests that do not need it.
 
-    Few connections: hundreds of clients that come back at once wait their turn instead of each opening one.
+    Limits the connections: hundreds of clients that reconnect at once queue instead of each opening one.
     """
     pool = BlockingConnectionPool.from_url(
         settings.REDIS_URL,
@@ -56,11 +59,11 @@ class Backchannel:
         self._listeners[topic] = listener
 
     def on_reconnect(self, callback: Callable[[], None]) -> None:
-        """Messages may have been missed."""
+        """Register a callback for reconnects, when messages may have been missed."""
         self._on_reconnect.append(callback)
 
     async def tell(self, topic: str, **message: Any) -> None:
-        """To every process, this one included."""
+        """Publish a message to every process, including this one."""
         try:
             await self._redis.publish(CHANNEL, json.dumps({"topic": topic, **message}))
         except (RedisError, OSError) as error:

@@ -1,7 +1,7 @@
-"""Changes on their way to the streams of this process.
+"""Deliver changes to the streams of this process.
 
-What is delivered comes from the change table alone: each watched address has its own position in it, so nothing is lost
-or doubled by a missed wake-up, a failed poll or a change that settles late. Redis only says when to look.
+Deliveries come from the change table alone. Each watched address has its own position in it, so a missed wake-up, a
+failed poll or a change that settles late neither loses nor duplicates anything. Redis only says when to look.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ CREDENTIALS_SECONDS = 1
 PAGE = 200
 MAX_WAITING_NOTICES = 1000
 MAX_WATCHES = 1000
-# Stands among the watched addresses for the list of all resources.
+# Represents the list of all resources among the watched addresses.
 RESOURCE_LIST = ""
 
 logger = structlog.get_logger("backlog.mcp")
@@ -38,7 +38,10 @@ logger = structlog.get_logger("backlog.mcp")
 
 @dataclass
 class Rules:
-    """What may be watched and what touches it. Replaced by the conformance fixture, which has addresses of its own."""
+    """Decide what may be watched and which changes match.
+
+    The conformance fixture replaces them for its own addresses.
+    """
 
     may_watch: Callable[[Actor, str], bool] = watching.may_watch
     matches: Callable[[Change, str], bool] = watching.matches
@@ -46,7 +49,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Notice:
-    """One change at one watched address, or in the list of all resources."""
+    """Describe one change at one watched address, or in the list of all resources."""
 
     uri: str
     position: Position
@@ -60,7 +63,7 @@ class Watch:
 
 
 class Watcher:
-    """One open stream: what it watches, and the notices that wait for it to be written."""
+    """Track one open stream: its watches, and the notices queued for writing."""
 
     def __init__(self, caller: Caller) -> None:
         self.caller = caller
@@ -78,12 +81,12 @@ class Watcher:
         self.watches.pop(uri, None)
 
     def lose(self, uri: str) -> None:
-        """The access to it has ended."""
+        """Stop watching an address after access to it ended."""
         self.unwatch(uri)
         self.lost.append(uri)
 
     def close(self) -> None:
-        """The stream ends after what already waits for it."""
+        """End the stream after the notices already queued."""
         self._closed.set()
 
     @property
@@ -91,7 +94,7 @@ class Watcher:
         return self._closed.is_set()
 
     def offer(self, notice: Notice) -> None:
-        """A client that does not read loses its stream, not some of its notices: it comes back and goes on."""
+        """Queue a notice. A slow client loses its stream instead of single notices; it reconnects and resumes."""
         if self._notices.full():
             logger.warning("mcp_stream_too_slow", user=self.caller.user.pk)
             self.close()
@@ -99,7 +102,7 @@ class Watcher:
             self._notices.put_nowait(notice)
 
     async def next(self, timeout: float) -> Notice | None:
-        """None after the timeout, and when the watcher was closed."""
+        """Return the next notice, or None after the timeout or when the watcher was closed."""
         if not self._notices.empty():
             return self._notices.get_nowait()
         getting = asyncio.ensure_future(self._notices.get())
@@ -119,7 +122,7 @@ class Watcher:
 
 @dataclass(frozen=True)
 class Span:
-    """The part of the feed that comes next for a watch."""
+    """Mark the next part of the feed for a watch."""
 
     start: Position
     until: Position | None
@@ -130,7 +133,7 @@ Pair = tuple[Watcher, Watch]
 
 @dataclass
 class Delivery:
-    """What one poll found for one watch, and how far it looked."""
+    """Hold what one poll found for one watch, and how far it read."""
 
     watcher: Watcher
     watch: Watch
@@ -148,7 +151,7 @@ class ChangeBus:
 
     @contextmanager
     def attached(self, caller: Caller) -> Iterator[Watcher]:
-        """A watcher that gets notices for as long as the block lasts."""
+        """Yield a watcher that receives notices while the block runs."""
         streams = Counter(watcher.caller.user.pk for watcher in self._watchers)
         if streams[caller.user.pk] >= settings.MCP_MAX_STREAMS_PER_USER:
             raise RateLimited(f"{settings.MCP_MAX_STREAMS_PER_USER} streams are open already.")
@@ -169,13 +172,19 @@ class ChangeBus:
         self._is_closed = False
 
     def close(self) -> None:
-        """End every stream, and those that are still to open: the process stops, and their clients resume elsewhere."""
+        """End every stream, including ones still to open.
+
+        The process is stopping, and their clients resume elsewhere.
+        """
         self._is_closed = True
         for watcher in self._watchers:
             watcher.close()
 
     async def run(self) -> None:
-        """The poller of this process. It may be cancelled and started again: the positions are the watches' own."""
+        """Run the poller of this process.
+
+        It can be cancelled and restarted, because the watches keep their positions.
+        """
         pause: float = POLL_SECONDS
         while True:
             await self._wait(pause)
@@ -186,11 +195,11 @@ class ChangeBus:
                 pause = POLL_SECONDS
 
     async def check_credentials(self) -> None:
-        """Ends the streams of tokens that were revoked or have expired, and of users who were made inactive."""
+        """End the streams of revoked or expired tokens and of deactivated users."""
         while True:
             await asyncio.sleep(CREDENTIALS_SECONDS)
             credentials = {watcher: watcher.caller.credential for watcher in self._watchers}
-            # A browser's stream asks about its session itself.
+            # A browser's stream checks its session itself.
             held = {watcher: one for watcher, one in credentials.items() if one.kind != "session"}
             try:
                 standing = await in_thread(still_standing, held.values()) if held else set()
@@ -210,7 +219,7 @@ class ChangeBus:
             self._wake.clear()
 
     async def _deliver(self) -> bool:
-        """True when there is more to come soon."""
+        """Deliver the next changes. Return True when more will come soon."""
         spans: defaultdict[Span, list[Pair]] = defaultdict(list)
         for watcher in self._watchers:
             for span, watch in _next_of(watcher):
@@ -224,14 +233,14 @@ class ChangeBus:
 
 
 def _next_of(watcher: Watcher) -> list[tuple[Span, Watch]]:
-    """Those that are behind come first, up to where the next one is: a stream is told in the order of the feed."""
+    """Return the watches that are furthest behind, up to the next position. A stream gets changes in feed order."""
     places = sorted({watch.position for watch in watcher.watches.values()})[:2]
     span = Span(places[0], places[1] if len(places) > 1 else None) if places else None
     return [(span, watch) for watch in watcher.watches.values() if span and watch.position == span.start]
 
 
 def _collect(span: Span, pairs: list[Pair], rules: Rules) -> tuple[list[Delivery], bool]:
-    """In a database thread: one page of changes for all watches that have read equally far."""
+    """Read one page of changes for all watches at the same position. Runs in a database thread."""
     page = watching.changes_after(span.start, PAGE, span.until)
     uris = {watch.uri for _, watch in pairs}
     found = {uri: _notices_of(page.changes, uri, rules) for uri in uris} if page.changes else {}
@@ -247,7 +256,7 @@ def _collect(span: Span, pairs: list[Pair], rules: Rules) -> tuple[list[Delivery
 
 
 def _notices_of(changes: list[Change], uri: str, rules: Rules) -> dict[int, Notice]:
-    """By change; made once for all who watch the address."""
+    """Return the notices by change, built once for all watchers of the address."""
     if uri == RESOURCE_LIST:
         return {one.pk: Notice(uri, position_of(one)) for one in changes if watching.alters_list(one)}
     touching = (change for change in changes if rules.matches(change, uri))
@@ -257,14 +266,14 @@ def _notices_of(changes: list[Change], uri: str, rules: Rules) -> dict[int, Noti
 def _delivery(watcher: Watcher, watch: Watch, end: Position, found: dict[int, Notice], visible: set[int]) -> Delivery:
     notices = [notice for change, notice in found.items() if change in visible]
     if watch.uri == RESOURCE_LIST:
-        notices = notices[-1:]  # the list changed, however often: one notice tells it
+        notices = notices[-1:]  # one notice covers any number of list changes
         return Delivery(watcher, watch, end, notices, is_lost=False)
     is_lost = len(notices) < len(found) and watching.names_one_thing(watch.uri)
     return Delivery(watcher, watch, end, notices, is_lost)
 
 
 def _hand_out(deliveries: list[Delivery]) -> None:
-    """Only to watches that are still wanted, each watcher's notices in the order of the changes."""
+    """Queue notices for watches that still exist, in change order for each watcher."""
     wanted = [one for one in deliveries if one.watcher.watches.get(one.watch.uri) is one.watch]
     notices = [(notice, one.watcher) for one in wanted for notice in one.notices]
     for notice, watcher in sorted(notices, key=lambda pair: pair[0].position):

@@ -1,4 +1,4 @@
-"""Lets django-mcp-server 0.5.7, written for mcp 1.x, run on mcp 2.3. Why, and when to drop it: docs/decisions."""
+"""Run django-mcp-server 0.5.7, written for mcp 1.x, on mcp 2.3. docs/decisions says why, and when to drop it."""
 
 import hashlib
 from typing import Any
@@ -10,13 +10,13 @@ from mcp.server.request_state import RequestStateSecurity
 
 
 class FastMCP(MCPServer[Any]):
-    """mcp 1.x's name and argument order for what 2.x calls MCPServer."""
+    """Provide mcp 1.x's name and argument order for MCPServer of 2.x."""
 
     # Read by the package's own session manager, which is never started here.
     _event_store = None
 
     def __init__(self, name: str | None = None, instructions: str | None = None, **options: Any) -> None:
-        # One key for all web processes, else the second round of a call fails on another process than the first.
+        # All web processes share one key; otherwise the second round of a call fails on another process.
         key = hashlib.sha256(b"mcp-request-state" + settings.SECRET_KEY.encode()).digest()
         super().__init__(
             name,

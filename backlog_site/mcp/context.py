@@ -1,4 +1,4 @@
-"""Who is behind the request that is being served: set by the transports, read by tools through `current_actor()`."""
+"""Hold the caller of the current request. Transports set it; tools read it through `current_actor()`."""
 
 import contextvars
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from resources_app.reading.watching import Position
 
 @dataclass(frozen=True)
 class Caller:
-    """Who a token stands for. The secret stays here so that a long conversation can ask whether it still holds."""
+    """Identify the owner of a token. It keeps the secret so that a long conversation can re-check it."""
 
     credential: Credential
     secret: str = field(repr=False)
@@ -26,7 +26,7 @@ class Caller:
 
 
 class Watches(Protocol):
-    """Where a client of the handshake era keeps what it has subscribed to."""
+    """Store the subscriptions of a client of the handshake era."""
 
     async def add(self, uri: str, position: Position) -> None: ...
 
@@ -46,7 +46,7 @@ _actor: contextvars.ContextVar[Actor] = contextvars.ContextVar("mcp_actor")
 
 
 def current_actor() -> Actor:
-    """In whose name the running tool, resource or prompt acts."""
+    """Return the actor of the running tool, resource or prompt."""
     return _actor.get()
 
 
@@ -55,7 +55,7 @@ def current_request() -> Request:
 
 
 def bind_request(request: Request) -> None:
-    """For the rest of the running task and the tasks it starts."""
+    """Bind the request for the rest of the running task and the tasks it starts."""
     _request.set(request)
 
 

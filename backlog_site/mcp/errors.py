@@ -1,4 +1,4 @@
-"""The domain's errors as protocol errors, for everything that is not a tool's own answer."""
+"""Translate domain errors into protocol errors, for everything except tool results."""
 
 import mcp.types as protocol
 from django.db import DatabaseError, InterfaceError
@@ -22,7 +22,7 @@ def protocol_error(error: BacklogError, protocol_version: str) -> MCPError:
 
 
 async def translate_errors(ctx: ServerRequestContext, call_next: CallNext) -> HandlerResult:
-    """A middleware of the server."""
+    """Translate errors, as a middleware of the server."""
     try:
         return await call_next(ctx)
     except BacklogError as error:

@@ -1,4 +1,4 @@
-"""One request of the handshake era on its way through the SDK's kernel."""
+"""Run one request of the handshake era through the SDK's kernel."""
 
 import asyncio
 import secrets
@@ -21,7 +21,7 @@ REQUEST_TIMEOUT = -32001
 
 
 class Answers:
-    """Requests from the server to a client. The answer may arrive at any process; each looks among its own."""
+    """Track requests from the server to a client. An answer may arrive at any process; each checks its own requests."""
 
     def __init__(self) -> None:
         self._waiting: dict[tuple[str, str], asyncio.Future[Message]] = {}
@@ -45,7 +45,7 @@ class Answers:
 
 @dataclass
 class Exchange:
-    """Structurally the SDK's DispatchContext. Without a stream nothing but the answer itself reaches the client."""
+    """Implement the SDK's DispatchContext structurally. Without a stream only the answer itself reaches the client."""
 
     transport: TransportContext
     request_id: RequestId

@@ -1,4 +1,4 @@
-"""HTTP as the legs of the transport see it: what is refused and why, JSON answers, event streams."""
+"""Provide the HTTP parts that both transports use: rejections, JSON responses and event streams."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from resources_app.errors import BacklogError
 
 # The same bound as REST: BACKLOG_MAX_BODY_BYTES.
 MAX_BODY: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-# A longer message is not parsed only to be named in the log.
+# Longer messages are not parsed just to name them in the log.
 MAX_DESCRIBED = 64 * 1024
 MAX_NAME = 300
 PING_SECONDS = 15
@@ -39,7 +39,7 @@ _EVENT_STREAM: HeaderList = [
 
 @dataclass(eq=False)
 class Refused(Exception):
-    """Ends the request with this status, and with a body unless it is empty."""
+    """End the request with this status, and with a body unless it is empty."""
 
     status: int
     body: Message = field(default_factory=dict)
@@ -56,13 +56,13 @@ def error_message(code: int, message: str, request_id: Any = None, data: Any = N
 
 
 def refusal_of(error: BacklogError) -> Refused:
-    """For what goes wrong before a request has reached the protocol: no broker, too many streams."""
+    """Convert errors raised before a request reached the protocol, such as no broker or too many streams."""
     headers = [(b"retry-after", b"2")] if error.retryable else []
     return Refused(error.status, error_message(SERVER_ERROR, error.message, data=error.as_json()), headers)
 
 
 def check_source(headers: Headers) -> None:
-    """A page of another site must not reach us through the browser of somebody who can (DNS rebinding)."""
+    """Reject requests that a page of another site sends through a user's browser (DNS rebinding)."""
     host = headers.get("host", "")
     domain, _ = split_domain_port(host)
     if not domain or not validate_host(domain, settings.ALLOWED_HOSTS):
@@ -95,7 +95,7 @@ async def read_body(headers: Headers, receive: Receive) -> bytes:
 
 
 def described(body: bytes) -> Message:
-    """Name what a message asks for, for the log: its method, its tool or prompt, its address. Never its arguments."""
+    """Return the method, tool or prompt, and address of a message for the log. Never returns its arguments."""
     if len(body) > MAX_DESCRIBED:
         found = _METHOD.search(body[:MAX_DESCRIBED]) or _METHOD.search(body[-MAX_DESCRIBED:])
         return {"rpc_method": found[1].decode()} if found else {}
@@ -122,7 +122,7 @@ def _named(message: Message) -> Message:
 
 
 def refuse_surrogates(body: bytes) -> None:
-    """Half a character is legal in JSON, but neither databases nor UTF-8 can hold it."""
+    """Reject unpaired surrogates. They are legal in JSON, but neither databases nor UTF-8 can store them."""
     if b"\\u" not in body:
         return
     try:
@@ -130,7 +130,7 @@ def refuse_surrogates(body: bytes) -> None:
     except UnicodeEncodeError:
         raise refusal(400, "The body has an unpaired surrogate.", PARSE_ERROR) from None
     except (ValueError, RecursionError):
-        return  # not JSON at all: whoever parses it says so
+        return  # not JSON at all: the parser reports it
 
 
 async def send_json(send: Send, status: int, body: Any = None, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
@@ -142,7 +142,7 @@ async def send_json(send: Send, status: int, body: Any = None, headers: Iterable
 
 
 def event(message: Message | None, event_id: str | None = None) -> bytes:
-    """No message: an event that only tells its id."""
+    """Encode an event. Without a message it carries only its id."""
     lines = [f"id: {event_id}"] if event_id else []
     body = "" if message is None else json.dumps(message, separators=(",", ":"))
     kind = [] if message is None else ["event: message"]
@@ -150,7 +150,7 @@ def event(message: Message | None, event_id: str | None = None) -> bytes:
 
 
 class EventStream:
-    """The body of a response as server-sent events."""
+    """Write a response body as server-sent events."""
 
     def __init__(self, send: Send, headers: HeaderList | None = None) -> None:
         self._send = send
@@ -169,7 +169,7 @@ class EventStream:
 
 
 def replay(body: bytes, receive: Receive) -> Receive:
-    """A body that was read once, to be read again by an application further in."""
+    """Return a receiver that replays a body for an inner application."""
     parts = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive_again() -> MutableMapping[str, Any]:
@@ -179,5 +179,7 @@ def replay(body: bytes, receive: Receive) -> Receive:
 
 
 def without_blanks(scope: Scope) -> Scope:
-    """Blanks around a header's value are not part of it (RFC 9110); the server's parser leaves the trailing ones."""
+    """Strip blanks around header values, which are not part of them (RFC 9110). The server's parser leaves trailing
+    ones.
+    """
     return {**scope, "headers": [(name, value.strip()) for name, value in scope["headers"]]}

@@ -1,4 +1,6 @@
-"""Streamable HTTP up to 2025-11-25, on the SDK's kernel. No process keeps a session: any can serve any request."""
+"""Serve Streamable HTTP up to 2025-11-25 on the SDK's kernel. Sessions are in Redis, so any process can serve any
+request.
+"""
 
 import asyncio
 import json
@@ -39,18 +41,18 @@ from backlog_site.mcp.sessions import Session, SessionStore
 from resources_app.reading.watching import Position
 
 MAX_BATCH = 50
-# What a client says of itself is kept for as long as its session: a thousand of them must stay small.
+# A client's introduction is stored as long as its session, so a thousand of them must stay small.
 MAX_INTRODUCTION = 64 * 1024
 BATCHING_VERSION = "2025-03-26"
 REQUEST_CANCELLED = -32800
-# Tools and prompts are fixed while a process runs.
+# Tools and prompts do not change while a process runs.
 ANNOUNCES = NotificationOptions(resources_changed=True)
 
 logger = structlog.get_logger("backlog.mcp")
 
 
 class SessionWatches:
-    """What a session has subscribed to. Its stream, in whichever process it is, is told to look again."""
+    """Change the subscriptions of a session and notify its stream, which may be in any process."""
 
     def __init__(self, sessions: SessionStore, backchannel: Backchannel, session_id: str) -> None:
         self._sessions = sessions
@@ -135,7 +137,7 @@ class LegacyLeg:
     async def _answer(
         self, http: HttpRequest, session: Session, message: Any, stream: EventStream | None
     ) -> Message | None:
-        """None for what is not answered: notifications and answers."""
+        """Return the response, or None for notifications and answers."""
         if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
             raise refusal(400, "Invalid Request")
         if "method" not in message:
@@ -210,7 +212,7 @@ class LegacyLeg:
 
 
 async def _deliver(answer: asyncio.Future[Message | None], stream: EventStream | None, send: Send) -> None:
-    """Plain JSON, unless there was something to tell before the answer, or it takes long and needs keeping alive."""
+    """Send plain JSON, unless events came before the answer or a slow answer needs keep-alive pings."""
     while not (await asyncio.wait({answer}, timeout=PING_SECONDS))[0]:
         if stream:
             await stream.write(PING)

@@ -1,4 +1,4 @@
-"""Streamable HTTP from 2026-07-28 on: every request stands for itself, and the SDK's own transport serves it."""
+"""Serve Streamable HTTP from 2026-07-28 on. Requests are independent, and the SDK's own transport serves them."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,14 +13,14 @@ from starlette.types import Receive, Scope, Send
 
 from backlog_site.mcp.http import MAX_BODY, replay
 
-# Host and Origin have been checked before, against exact lists.
+# Host and Origin were already checked against exact lists.
 _UNCHECKED = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-# What a client must have said for anything but the answer to reach it.
+# A client must have sent one of these for anything but the answer to reach it.
 _WANTS_EVENTS = (b'"progressToken"', b"/logLevel", b"subscriptions/listen")
 
 
 class ModernLeg:
-    """Two of the SDK's transports: answers in one piece cost a third less where no event can come before them."""
+    """Choose between two SDK transports. Single JSON responses cost a third less where no event can precede them."""
 
     def __init__(self, server: Server[Any]) -> None:
         self._in_one_piece = _transport(server, json_response=True)
@@ -38,7 +38,7 @@ class ModernLeg:
 
 
 def is_modern(headers: Headers) -> bool:
-    """By the header alone; the SDK tells clients whose version nobody knows which ones are served."""
+    """Decide by the header alone. The SDK lists the supported versions to clients with an unknown one."""
     version = headers.get("mcp-protocol-version")
     return version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS
 

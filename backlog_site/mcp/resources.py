@@ -1,4 +1,6 @@
-"""resources/list, templates/list, read, completion, and our extension: resources/write, write_batch, schema, list_versions."""
+"""Serve resources/list, templates/list, read and completion, and our extension: resources/write, write_batch, schema,
+list_versions.
+"""
 
 import base64
 from typing import Any
@@ -41,7 +43,7 @@ def install(server: Server[Any]) -> None:
 
 
 class Arguments(protocol.RequestParams):
-    """Whatever was sent; the tool of the same work says what it takes."""
+    """Accept any arguments; the corresponding tool validates them."""
 
     model_config = {"extra": "allow"}
 
@@ -54,7 +56,7 @@ class UriParams(protocol.RequestParams):
 
 
 class ReadParams(protocol.ReadResourceRequestParams):
-    """`version` is ours: it reads the address as it was, as `?version=` in the URI does."""
+    """Add our `version` parameter, which reads the address at that version, as `?version=` in the URI does."""
 
     version: Any = None
 
@@ -70,7 +72,7 @@ class VersionsParams(UriParams):
 
 
 class Answer(protocol.Result):
-    """The result of an extension method: what its REST twin answers."""
+    """Return the result of an extension method, equal to that of its REST counterpart."""
 
     model_config = {"extra": "allow"}
 

@@ -1,4 +1,4 @@
-"""The server object of django-mcp-server, and the one place where everything it serves is put on it."""
+"""Configure the server object of django-mcp-server. Everything it serves is registered here."""
 
 from typing import Any
 
@@ -19,16 +19,16 @@ from resources_app.errors import ValidationFailed
 
 MAX_AGENT = 100
 UNAUTHENTICATED = -32001
-# Lists that are always answered whole.
+# Lists that are always returned whole.
 ONE_PAGE = frozenset({"tools/list", "prompts/list", "resources/templates/list"})
 
-# The package's object, for toolsets and prompts; and the SDK's one below it, for request handlers.
+# The package's object, for toolsets and prompts, and the SDK's server below it, for request handlers.
 toolsets = published
 low_level: Server[Any] = published._mcp_server
 
 
 def install() -> None:
-    """Called once, before the package registers the toolsets: import them here, and add handlers."""
+    """Import the toolsets and add handlers. Called once, before the package registers the toolsets."""
     from backlog_site.mcp import tools  # noqa: F401, PLC0415  # the package publishes every toolset class it has seen
 
     resources.install(low_level)
@@ -43,7 +43,7 @@ def install() -> None:
     low_level.add_request_handler("resources/unsubscribe", protocol.UnsubscribeRequestParams, subscribing.unsubscribe)
     low_level.add_request_handler("subscriptions/listen", protocol.SubscriptionsListenRequestParams, subscribing.listen)
     low_level.add_request_handler("server/discover", protocol.RequestParams, discover)
-    # What is the same for everybody may be shared; what a user sees may not.
+    # Responses that are the same for every user may be shared; user-specific ones may not.
     for method in ("server/discover", "prompts/list", "resources/templates/list"):
         low_level.cache_hints[method] = CacheHint(ttl_ms=60_000, scope="public")
     low_level.cache_hints["tools/list"] = CacheHint(ttl_ms=60_000, scope="private")
@@ -54,7 +54,7 @@ def install() -> None:
 async def list_tools(
     _ctx: ServerRequestContext, _params: protocol.PaginatedRequestParams | None
 ) -> protocol.ListToolsResult:
-    """Without those that write, where scope or role does not reach to writing: an agent should not try them."""
+    """List the tools. Omits write tools when scope or role does not allow writing, so that agents do not try them."""
     tools = await toolsets.list_tools()
     if not await in_thread(lambda actor: actor.may_write, current_actor()):
         tools = [tool for tool in tools if tool.annotations and tool.annotations.read_only_hint]
@@ -64,7 +64,7 @@ async def list_tools(
 async def call_tool(
     ctx: ServerRequestContext, params: protocol.CallToolRequestParams
 ) -> protocol.CallToolResult | protocol.InputRequiredResult:
-    """A tool that does not exist is no tool's answer."""
+    """Call a tool. An unknown tool is a protocol error, not a tool result."""
     if toolsets._tool_manager.get_tool(params.name) is None:
         known = [tool.name for tool in await toolsets.list_tools()]
         raise ValidationFailed(
@@ -75,7 +75,9 @@ async def call_tool(
 
 
 async def discover(ctx: ServerRequestContext, _params: protocol.RequestParams) -> protocol.DiscoverResult:
-    """The SDK's own would promise that changes of tools and prompts are told; they are fixed while a process runs."""
+    """Describe the server. The SDK's own version would promise notices for tools and prompts, which never change at
+    runtime.
+    """
     capabilities = low_level.get_capabilities(protocol_version=ctx.protocol_version)
     for fixed in (capabilities.tools, capabilities.prompts):
         if fixed:
@@ -88,9 +90,9 @@ async def discover(ctx: ServerRequestContext, _params: protocol.RequestParams) -
 
 
 async def act_for_caller(ctx: ServerRequestContext, call_next: CallNext) -> HandlerResult:
-    """A middleware: whatever runs inside finds in `current_actor()` in whose name."""
+    """Bind the caller's actor, as a middleware, for `current_actor()`."""
     request = current_request()
-    # Over stdio the same caller stays for hours; the token may have been revoked since.
+    # Over stdio the same caller stays for hours; the token may have been revoked since then.
     caller = await caller_with(request.caller.secret)
     if caller is None:
         raise MCPError(UNAUTHENTICATED, "The token is no longer valid.")
@@ -103,7 +105,7 @@ async def act_for_caller(ctx: ServerRequestContext, call_next: CallNext) -> Hand
 
 
 async def refuse_unknown_params(ctx: ServerRequestContext, call_next: CallNext) -> HandlerResult:
-    """A middleware: a parameter that no handler would read is refused, and so is a page behind the only one."""
+    """Reject, as a middleware, parameters that no handler reads and cursors for single-page lists."""
     params, handler = ctx.params or {}, low_level.get_request_handler(ctx.method)
     if handler and handler.params_type.model_config.get("extra") != "allow":
         known = [field.alias or name for name, field in handler.params_type.model_fields.items()]
@@ -119,7 +121,7 @@ async def refuse_unknown_params(ctx: ServerRequestContext, call_next: CallNext) 
 
 
 def _agent(ctx: ServerRequestContext) -> str:
-    """The client's own name; where it gives none, the credential has one."""
+    """Return the client's self-reported name. Without one, the credential's name applies."""
     client = ctx.session.client_params
     name = client.client_info.name if client else ""
     return "".join(filter(str.isprintable, name)).strip()[:MAX_AGENT]

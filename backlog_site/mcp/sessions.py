@@ -1,4 +1,4 @@
-"""Sessions of the handshake era, in Redis: bound to their user and served by any web process."""
+"""Store sessions of the handshake era in Redis. They are bound to their user and served by any web process."""
 
 import json
 import secrets
@@ -26,18 +26,18 @@ class Session:
     protocol_version: str
     client: Any
     capabilities: Any
-    # Up to here the client's stream was told of changes; None before its first stream.
+    # The client's stream received changes up to here; None before its first stream.
     position: Position | None
 
 
 class SessionStore:
-    """Every method raises `Unavailable` when Redis is away."""
+    """Store sessions in Redis. Every method raises `Unavailable` when Redis is down."""
 
     def __init__(self, redis: Redis) -> None:
-        self._redis: Any = redis  # its answers are typed for bytes and for text alike; ours are text
+        self._redis: Any = redis  # typed for both bytes and text; ours are text
 
     async def open(self, user_id: int, protocol_version: str, client: Any, capabilities: Any) -> str:
-        """A new session; the user's longest unused ones make room for it."""
+        """Create a session and evict the user's least recently used ones beyond the limit."""
         session_id = secrets.token_urlsafe(32)
         fields = {
             "user": str(user_id),
@@ -58,7 +58,10 @@ class SessionStore:
         return session_id
 
     async def find(self, session_id: str, user_id: int) -> Session | None:
-        """None for a session that is unknown, ended, or another user's: they cannot be told apart."""
+        """Return None for a session that is unknown, ended or owned by another user.
+
+        These cases are indistinguishable.
+        """
         with _answering():
             fields = await self._redis.hgetall(_session(session_id))
             if fields.get("user") != str(user_id):
@@ -108,12 +111,12 @@ class SessionStore:
 
     async def note_position(self, session_id: str, position: Position) -> None:
         with _answering():
-            # Only into a session that still exists: a field of its own would bring an ended one back to life.
+            # Only into an existing session: setting a field would recreate an ended one.
             if not await self._redis.exists(_session(session_id)):
                 return
             async with self._redis.pipeline() as commands:
                 commands.hset(_session(session_id), "position", str(position))
-                # One that ended this moment must not stay for ever after all.
+                # A session that ended at this moment must still expire.
                 commands.expire(_session(session_id), IDLE_SECONDS)
                 await commands.execute()
 

@@ -1,4 +1,4 @@
-"""The same server over stdin and stdout, in both eras, for one user."""
+"""Serve the same server over stdin and stdout, in both eras, for one user."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -22,7 +22,7 @@ from resources_app.reading.watching import Position
 
 
 class PipeWatches:
-    """What the client at the other end has subscribed to; the notices go down the pipe of its last request."""
+    """Hold the client's subscriptions and send notices down the pipe of its last request."""
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
@@ -35,7 +35,10 @@ class PipeWatches:
         self._watcher.unwatch(uri)
 
     async def remember_pipe(self, ctx: ServerRequestContext, call_next: CallNext) -> HandlerResult:
-        """A middleware. Clients of the newer era get notices through subscriptions/listen alone."""
+        """Remember the pipe, as a middleware.
+
+        Clients of the newer era get notices through subscriptions/listen only.
+        """
         result = await call_next(ctx)
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS and self._session is None:
             self._watcher.watch(RESOURCE_LIST, await in_thread(watching.end_of_feed))

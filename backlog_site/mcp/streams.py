@@ -1,4 +1,4 @@
-"""The GET stream of the handshake era. A session has one; a client that comes back goes on where it was."""
+"""Serve the GET stream of the handshake era. A session has one; a returning client resumes where it stopped."""
 
 import asyncio
 import secrets
@@ -18,14 +18,14 @@ from resources_app.errors import Unavailable, ValidationFailed
 from resources_app.reading import watching
 from resources_app.reading.watching import Position
 
-# Older clients take an event without a message for a broken one.
+# Older clients treat an event without a message as broken.
 PRIMING_VERSION = "2025-11-25"
 
 logger = structlog.get_logger("backlog.mcp")
 
 
 class SessionStream:
-    """One open GET request. It starts behind the position where the stream before it ended, if there was one."""
+    """Serve one open GET request. It starts after the position where the previous stream ended, if there was one."""
 
     def __init__(self, session: Session, seen: Position | None, watcher: Watcher, sessions: SessionStore) -> None:
         self.id = secrets.token_hex(8)
@@ -36,7 +36,7 @@ class SessionStream:
         self._sessions = sessions
 
     async def refresh(self) -> None:
-        """Follows what the session has subscribed to, through whichever process."""
+        """Sync with the session's subscriptions, which any process may have changed."""
         kept = await self._sessions.watches(self.session.id)
         for uri in set(self.watcher.watches) - set(kept) - {RESOURCE_LIST}:
             self.watcher.unwatch(uri)
@@ -58,7 +58,7 @@ class SessionStream:
             held = notice
 
     async def remember(self) -> None:
-        """Where another stream of this session goes on if its client cannot say, and which addresses it lost."""
+        """Store where a later stream resumes if its client cannot say, and drop the addresses it lost."""
         written, self._written = self._written, None
         lost, self.watcher.lost = self.watcher.lost, []
         try:
@@ -71,13 +71,15 @@ class SessionStream:
 
 
 def _frame(notice: Notice, following: Notice | None) -> bytes:
-    """Of several notices of one change only the last has an id: a client that lost it is told of the change again."""
+    """Encode a notice. Only the last notice of a change has an id, so a client that missed it gets the whole change
+    again.
+    """
     is_last = following is None or following.position != notice.position
     return event(_notification(notice), str(notice.position) if is_last else None)
 
 
 class SessionStreams:
-    """The streams of this process."""
+    """Track the streams of this process."""
 
     def __init__(self, sessions: SessionStore, backchannel: Backchannel, bus: ChangeBus) -> None:
         self._sessions = sessions
@@ -111,7 +113,10 @@ class SessionStreams:
                 await stream.remember()
 
     def _opened_elsewhere(self, body: dict[str, Any]) -> None:
-        """The newest wins: the one before may be a connection that broke without our noticing."""
+        """Close older streams of the session.
+
+        The newest wins, because the previous connection may be silently broken.
+        """
         for stream in self._streams:
             if stream.session.id == body["session"] and stream.id != body["stream"]:
                 stream.watcher.close()
@@ -137,12 +142,12 @@ class SessionStreams:
         try:
             await stream.refresh()
         except Unavailable:
-            return  # comes again with the reconnection
+            return  # the reconnect triggers another refresh
         self._bus.wake()
 
 
 def _last_seen(session: Session, last_event_id: str | None) -> Position | None:
-    """The client knows best; else what we know. Before its first stream it has seen nothing."""
+    """Return the client's last event id, or else the stored position. It is None before the first stream."""
     if not last_event_id:
         return session.position
     try:

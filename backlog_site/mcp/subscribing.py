@@ -1,4 +1,4 @@
-"""resources/subscribe, resources/unsubscribe and subscriptions/listen."""
+"""Handle resources/subscribe, resources/unsubscribe and subscriptions/listen."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ async def unsubscribe(_ctx: ServerRequestContext, params: protocol.UnsubscribeRe
 async def listen(
     ctx: ServerRequestContext, params: protocol.SubscriptionsListenRequestParams
 ) -> protocol.SubscriptionsListenResult:
-    """The answer to this request is the stream: what is granted first, then the notices, each with the stream's id."""
+    """Stream the answer: first the granted subscriptions, then the notices, all with the stream's id."""
     if ctx.request_id is None:
         raise MCPError(protocol.INVALID_REQUEST, "subscriptions/listen needs a request id")
     meta = {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
@@ -50,7 +50,7 @@ async def listen(
 
 
 def _admit(actor: Actor, uris: list[str]) -> Position:
-    """In a database thread. The position is taken last: what happens from then on is told."""
+    """Check the addresses in a database thread. The position is read last, so that all later changes are delivered."""
     if len(uris) > MAX_WATCHES:
         raise ValidationFailed(f"{MAX_WATCHES} addresses can be watched at most.", field="resourceSubscriptions")
     for uri in uris:
@@ -59,7 +59,7 @@ def _admit(actor: Actor, uris: list[str]) -> Position:
 
 
 def _granted(wanted: SubscriptionFilter) -> SubscriptionFilter:
-    """Tools and prompts are fixed while a process runs: server.discover says so."""
+    """Return the granted subscriptions. Tools and prompts do not change at runtime, as server.discover states."""
     return SubscriptionFilter(
         resources_list_changed=wanted.resources_list_changed or None,
         resource_subscriptions=list(dict.fromkeys(wanted.resource_subscriptions or ())) or None,

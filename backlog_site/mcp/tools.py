@@ -1,4 +1,7 @@
-"""The tools agents see. Each calls the function its REST twin calls; the words here are all an agent reads."""
+"""Define the tools agents see.
+
+Each calls the same function as its REST counterpart; an agent reads only these words.
+"""
 
 from typing import Annotated, Any, Literal
 
@@ -279,7 +282,7 @@ class BacklogTools(Toolset):
 
 
 def opened(operations: list[Answer]) -> list[Answer]:
-    """An operation inside an entry may be JSON text as well."""
+    """Parse operations that were sent as JSON text inside an entry."""
     return [
         {name: from_json(value) if name == "operation" else value for name, value in entry.items()}
         for entry in operations
@@ -287,7 +290,7 @@ def opened(operations: list[Answer]) -> list[Answer]:
 
 
 def _names(id: str | list[str]) -> list[str]:
-    """A list sent as JSON text is a text for the schema; no id or URI begins like one."""
+    """Return the names. A list sent as JSON text is a string to the schema; no id or URI begins like one."""
     parsed = from_json(id)
     is_list = isinstance(parsed, list) and all(isinstance(name, str) for name in parsed)
     return parsed if is_list else [str(id)]

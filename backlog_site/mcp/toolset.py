@@ -1,4 +1,4 @@
-"""The base of our toolsets: like the package's, with titles and annotations, lean schemas, and errors a model can mend."""
+"""Extend the package's toolset with titles and annotations, lean schemas, and errors that a model can fix."""
 
 import functools
 import inspect
@@ -26,15 +26,16 @@ Schema = dict[str, Any]
 
 
 class Null(Enum):
-    """Stands for a null that was sent, where an argument that was not sent is None. See `tool(null_clears=…)`."""
+    """Represent an explicit null, as opposed to None for an omitted argument. See `tool(null_clears=…)`."""
 
     SENT = "null"
 
 
 def tool(title: str, *, null_clears: Collection[str] = (), **hints: bool) -> Callable[[F], F]:
-    """`@tool("Search the backlog", read_only_hint=True)` above a method of a toolset.
+    """Mark a method of a toolset as a tool: `@tool("Search the backlog", read_only_hint=True)`.
 
-    An argument named in `null_clears` arrives as `Null.SENT` where the caller sent null."""
+    An argument named in `null_clears` arrives as `Null.SENT` when the caller sent null.
+    """
 
     def mark(method: F) -> F:
         annotations = ToolAnnotations.model_validate({"title": title, **hints})
@@ -45,7 +46,7 @@ def tool(title: str, *, null_clears: Collection[str] = (), **hints: bool) -> Cal
 
 
 def documented(**parts: str) -> Callable[[F], F]:
-    """Fills {names} in the docstring below with what the code knows."""
+    """Fill {names} in the docstring below with values from the code."""
 
     def fill(method: F) -> F:
         method.__doc__ = (method.__doc__ or "").format(**parts)
@@ -55,7 +56,7 @@ def documented(**parts: str) -> Callable[[F], F]:
 
 
 class CarefulTool(Tool):
-    """Refuses unknown arguments by name, takes objects sent as JSON text, and answers domain errors as they are."""
+    """Reject unknown arguments by name, accept objects sent as JSON text, and return domain errors unchanged."""
 
     null_clears: frozenset[str] = frozenset()
 
@@ -80,7 +81,7 @@ class CarefulTool(Tool):
             return error_result(refused)
         except (MCPError, ToolError):
             raise
-        except Exception as error:  # the edge: what an unexpected error says stays in the log
+        except Exception as error:  # the edge: details of an unexpected error stay in the log
             raise UnexpectedToolError(f"Error executing tool {self.name}") from error
         if not isinstance(result, dict):
             note("ok")
@@ -118,18 +119,18 @@ class CarefulTool(Tool):
 
 
 def checked_arguments(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """As the tool of that name would take them."""
+    """Validate the arguments as the named tool does."""
     checked: dict[str, Any] = published._tool_manager.get_tool(name).checked(arguments)
     return checked
 
 
 def error_result(error: BacklogError) -> CallToolResult:
-    """As a tool's own answer, so that the model reads it and can mend its call."""
+    """Return the error as a tool result, so that the model reads it and can correct its call."""
     return answer({"error": error.as_json()})
 
 
 def answer(body: dict[str, Any]) -> CallToolResult:
-    """What names an error is one. The text says the same, without blanks and line breaks: the agent pays for each."""
+    """Return a tool result, marked as an error if the body has one. The text is compact JSON: agents pay per token."""
     text = TextContent(text=json.dumps(body, ensure_ascii=False, separators=(",", ":")))
     return CallToolResult(content=[text], structured_content=body, is_error="error" in body)
 
@@ -140,7 +141,7 @@ def _code(body: dict[str, Any]) -> str:
 
 
 class Toolset(MCPToolset):  # type: ignore[misc]  # the package has no types
-    """Each method marked with `@tool` is a tool. Methods are plain functions that may use the database."""
+    """Register each method marked with `@tool` as a tool. Methods are plain functions that may use the database."""
 
     def _add_tools_to(self, tool_manager: ToolManager) -> list[Tool]:
         marked = [method for _, method in inspect.getmembers(self, inspect.ismethod) if hasattr(method, "__mcp_tool__")]
@@ -159,13 +160,13 @@ class Toolset(MCPToolset):  # type: ignore[misc]  # the package has no types
         made.null_clears = null_clears
         made.parameters = lean(made.parameters) | {"additionalProperties": False}
         made.fn_metadata.output_schema = {"type": "object"}
-        # Not through add_tool(), which would build a Tool of the SDK's own class.
+        # Not through add_tool(), which would build the SDK's Tool class.
         tool_manager._tools[made.name] = made
         return made
 
 
 def lean(schema: Schema) -> Schema:
-    """Without titles, without "or null" and null defaults: every agent pays for each of these words in every session."""
+    """Remove titles, "or null" and null defaults. Every agent pays for these tokens in every session."""
     if choices := schema.get("anyOf"):
         given = [choice for choice in choices if choice.get("type") != "null"]
         rest = {name: value for name, value in schema.items() if name != "anyOf"}
@@ -196,13 +197,13 @@ def _failing(error: ValidationError) -> set[str]:
 
 
 def _choices(schema: Schema) -> list[Any]:
-    """The values a parameter may have, itself or as elements of a list."""
+    """Return the allowed values of a parameter, or of the elements of a list."""
     inner = [schema.get("items", {}), *schema.get("anyOf", [])]
     return schema.get("enum") or next(filter(None, map(_choices, filter(None, inner))), [])
 
 
 def from_json(value: Any) -> Any:
-    """Some clients send objects and lists as JSON in a string, also those inside a list."""
+    """Parse JSON strings. Some clients send objects and lists as JSON text, even inside a list."""
     if isinstance(value, list):
         return [from_json(entry) for entry in value]
     if not isinstance(value, str):

@@ -1,4 +1,4 @@
-"""`/mcp` as an ASGI application: who asks, from where, and which leg answers."""
+"""Serve `/mcp` as an ASGI application: check the source, authenticate the caller and choose the transport."""
 
 import asyncio
 import uuid
@@ -44,7 +44,7 @@ logger = structlog.get_logger("backlog.mcp")
 
 
 class McpEndpoint:
-    """Lives for as long as the ASGI lifespan of its process."""
+    """Serve `/mcp` for the ASGI lifespan of its process."""
 
     def __init__(self) -> None:
         self._redis = connect()
@@ -128,14 +128,14 @@ def _bind(scope: Scope, caller: Caller) -> None:
     known = {"request_id": request_id, "user_id": caller.user.pk}
     structlog.contextvars.bind_contextvars(**known)
     scope.get("line", {}).update(known, ip=address)
-    # The SDK seals the state of a call in several rounds for the user it finds here.
+    # The SDK seals the state of a multi-round call for the user it finds here.
     token = AccessToken(token="", client_id="backlog", scopes=[caller.credential.scope], subject=str(caller.user.pk))
     scope["user"] = AuthenticatedUser(token)
     auth_context_var.set(scope["user"])
 
 
 async def _keep_running(job: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """The streams depend on it for as long as the process lives."""
+    """Restart the job when it fails. Streams depend on it for as long as the process runs."""
     while True:
         try:
             await job()

@@ -1,4 +1,4 @@
-"""When each credential last called over MCP, in Redis. The Connect page waits for the first call; nothing else depends on it."""
+"""Record in Redis when each credential last called over MCP. Only the Connect page uses it, to await the first call."""
 
 import time
 from datetime import datetime
@@ -19,17 +19,17 @@ PATIENCE_SECONDS = 0.5
 MAX_REMEMBERED = 10_000
 
 logger = structlog.get_logger("backlog.mcp")
-# When this process last noted a credential, by the monotonic clock.
+# Monotonic time until which this process need not note a credential again.
 _noted: dict[tuple[Kind, int], float] = {}
 
 
 def is_due(credential: Credential) -> bool:
-    """Whether this process has not noted the credential for a while."""
+    """Return whether this process has not noted the credential for a while."""
     return _noted.get(credential.key, 0.0) < time.monotonic()
 
 
 def note(credential: Credential) -> None:
-    """Remember when the credential called. A Redis that is away costs the note alone."""
+    """Record the time of the call. While Redis is down only the record is lost."""
     if len(_noted) >= MAX_REMEMBERED:
         _noted.clear()
     _noted[credential.key] = time.monotonic() + NOTED_EVERY_SECONDS
@@ -40,7 +40,10 @@ def note(credential: Credential) -> None:
 
 
 def call_since(kind: Kind, number: int, since: datetime) -> datetime | None:
-    """Return the time of the last call after `since`: another database behind the same Redis may have used the number before."""
+    """Return the time of the last call after `since`.
+
+    An earlier one may belong to another database on the same Redis.
+    """
     try:
         kept = _broker().get(_key(kind, number))
     except redis.RedisError:

@@ -1,4 +1,4 @@
-"""After a commit: one Redis message that wakes whoever waits for changes, in any process. Losing it costs time only."""
+"""Publish one Redis message after a commit to wake all processes that wait for changes. Losing it only adds delay."""
 
 import time
 from functools import cache
@@ -14,7 +14,7 @@ from resources_app.models import Change
 from resources_app.models.base import Versioned
 
 CHANNEL = "backlog:changes"
-# A write waits this long for a broker that does not answer, and then no write does for a while.
+# A write waits this long for an unresponsive broker; then announcements pause for all writes.
 PATIENCE_SECONDS = 0.5
 PAUSE_SECONDS = 5
 
@@ -23,7 +23,9 @@ _paused_until = 0.0
 
 
 def after_commit(_change: Change, _thing: Versioned) -> None:
-    """A listener of changes.py, so called inside the transaction; a rollback takes the hook with it."""
+    """Schedule the announcement as a listener of changes.py. It runs inside the transaction, so a rollback drops the
+    hook.
+    """
     if all(hook is not announce for _, hook, *_ in connection.run_on_commit):
         transaction.on_commit(announce, robust=True)
 

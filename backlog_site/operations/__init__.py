@@ -1,1 +1,1 @@
-"""Health, doctor, backups and logs."""
+"""Operate the site: health, doctor, backups and logs."""

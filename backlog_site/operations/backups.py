@@ -1,6 +1,7 @@
-"""The whole database as one compressed file of JSON lines, taken while the site runs, put back into either database.
+"""Back up the whole database as one compressed file of JSON lines while the site runs, and restore it into either
+database.
 
-The search index is left out: it is built again from the rest. So are sessions: everybody signs in anew.
+The search index is left out, because it is rebuilt from the rest. Sessions are left out too, so users sign in again.
 """
 
 import gzip
@@ -29,22 +30,22 @@ from resources_app.querying import counters
 
 FORMAT = 1
 BATCH = 500
-# Four times what the largest file takes: a few kilobytes of gzip can be a line of gigabytes.
+# Four times the largest file: a few kilobytes of gzip can expand to a line of gigabytes.
 MAX_LINE = 120_000_000
-# Made anew on the other side, by migrations, by `reindex`, by signing in.
+# Recreated after a restore by migrations, by `reindex` or by signing in.
 LEFT_OUT_APPS = frozenset({"contenttypes", "sessions", "search_app"})
 LEFT_OUT_MODELS = frozenset({"auth.permission"})
 
-# Called with steps=, the rows done since it was called before.
+# Called with steps=, the number of rows done since the previous call.
 Progress = Callable[..., None]
 
 
 class BackupRefused(Exception):
-    """Says what is wrong with the file or the database, and what to do."""
+    """Raised with what is wrong with the file or the database, and what to do."""
 
 
 class _Exact(DjangoJSONEncoder):
-    """Django's own cuts times to milliseconds."""
+    """Encode times exactly. Django's encoder truncates them to milliseconds."""
 
     def default(self, o: Any) -> Any:
         return o.isoformat() if isinstance(o, datetime) else super().default(o)
@@ -64,12 +65,12 @@ def count_rows() -> int:
 
 
 def back_up(target: Path, progress: Progress) -> int:
-    """Writes beside the target first: what is there under its name is always whole. Returns the number of rows."""
+    """Write a temporary file first, so that the target is always complete. Returns the number of rows."""
     unfinished = target.with_name(f"{target.name}.unfinished")
     try:
         with gzip.open(unfinished, "wt", encoding="utf-8") as out, _one_moment():
             rows = _write_all(out, progress)
-        unfinished.chmod(0o600)  # it holds everything, tokens' hashes included
+        unfinished.chmod(0o600)  # it holds everything, including token hashes
         unfinished.replace(target)
     finally:
         unfinished.unlink(missing_ok=True)
@@ -78,14 +79,14 @@ def back_up(target: Path, progress: Progress) -> int:
 
 @contextmanager
 def _one_moment() -> Iterator[None]:
-    """Every table as it was at the same moment, without holding up writers."""
+    """Read every table from one snapshot without blocking writers."""
     if connection.vendor == "postgresql":
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield
         return
     with connection.cursor() as cursor:
-        # atomic() would take the write lock; a deferred transaction only keeps its view of the database.
+        # atomic() would take the write lock; a deferred transaction only keeps its snapshot.
         cursor.execute("BEGIN DEFERRED")
         try:
             yield
@@ -118,7 +119,7 @@ def _migrations() -> list[list[str]]:
 
 
 def restore(source: Path, progress: Progress, *, replace: bool = False) -> int:
-    """All of it or nothing. The search index must be built afterwards."""
+    """Restore all of the backup or nothing. The search index must be rebuilt afterwards."""
     if not _migrations():
         raise BackupRefused("This database has no tables yet: run manage.py migrate first.")
     if not replace and any(model.objects.exists() for model in (User, Task, Epic, Resource)):
@@ -135,7 +136,7 @@ def restore(source: Path, progress: Progress, *, replace: bool = False) -> int:
 
 @contextmanager
 def _times_as_given() -> Iterator[None]:
-    """Fields that take the time of saving take the one in the file instead."""
+    """Keep the times in the file for fields that otherwise take the time of saving."""
     fields: list[Any] = [field for model in kept_models() for field in model._meta.local_fields]
     stamped = [
         (field, name) for field in fields for name in ("auto_now", "auto_now_add") if getattr(field, name, False)
@@ -167,10 +168,10 @@ def _read_all(lines: IO[str], progress: Progress) -> int:
 
 
 def _check_head(head: Any) -> bool:
-    """Return whether an older release made the backup. Raise BackupRefused for what this release cannot read.
+    """Return whether an older release made the backup. Raise BackupRefused for a backup this release cannot read.
 
-    Migrations only add (docs/upgrade.md), so rows of an older release fit: a column that came later takes its default,
-    readers position its changes, and the counts that a migration made are made again.
+    Migrations only add (docs/upgrade.md), so rows of an older release fit. A later column takes its default, readers
+    position its changes, and counts made by a migration are recomputed.
     """
     if not isinstance(head, dict) or head.get("backlog") != FORMAT:
         raise BackupRefused("This is not a backup of Backlog.")
@@ -185,7 +186,7 @@ def _check_head(head: Any) -> bool:
 
 
 def _empty(model: type[Model]) -> None:
-    """References are checked when the transaction ends, so the order does not matter."""
+    """Delete all rows. References are checked when the transaction ends, so the order does not matter."""
     beside: list[Any] = [field.remote_field.through for field in model._meta.local_many_to_many]
     for table in (*beside, model):
         rows = table._base_manager.all()
@@ -198,7 +199,7 @@ def _refuse_more(lines: IO[str]) -> None:
 
 
 def _rows_of(lines: IO[str]) -> Iterator[dict[str, Any]]:
-    """The rows between head and end; a file without its end was cut."""
+    """Yield the rows between head and end. Raises ValueError for a truncated file."""
     for number, line in enumerate(iter(partial(lines.readline, MAX_LINE + 1), "")):
         if len(line) > MAX_LINE:
             raise ValueError(f"A line is longer than {MAX_LINE} characters.")

@@ -1,4 +1,4 @@
-"""The checks of `doctor` that concern how the site is deployed: processes, keys, proxies, folders, settings."""
+"""Check the deployment for `doctor`: processes, keys, proxies, folders and settings."""
 
 import tempfile
 from collections.abc import Iterator
@@ -94,7 +94,7 @@ def proxies(url: str) -> Iterator[Finding]:
 
 
 def _proxies_passed(forwarded: list[str]) -> int:
-    """Each proxy appends the address it saw, or replaces what the client sent."""
+    """Count the proxies. Each appends the address it saw, or replaces the header the client sent."""
     if FORGED_ADDRESS in forwarded:
         return len(forwarded) - 1 - forwarded.index(FORGED_ADDRESS)
     return len(forwarded)

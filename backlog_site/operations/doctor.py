@@ -1,4 +1,4 @@
-"""Check that the site works as configured, and say what to do where it does not. No check changes anything."""
+"""Check that the site works as configured, and say how to fix it where it does not. No check changes anything."""
 
 import asyncio
 import shutil
@@ -25,7 +25,7 @@ PATIENCE_SECONDS = 10
 
 
 def examine(url: str) -> Iterator[Finding]:
-    """`url`: where the site answers. What needs the database is not asked when it is away."""
+    """Run all checks on the site at `url`. Skips checks that need the database when it is down."""
     asked = health.ask_all()
     yield _database(asked)
     yield _broker(asked)
@@ -94,7 +94,7 @@ def _mirrors() -> Iterator[Finding]:
 
 
 def _round_trip(url: str) -> Finding:
-    """An agent's whole way: connect over HTTP, list the tools, read an address."""
+    """Act as an agent: connect over HTTP, list the tools, read an address."""
     user = tokens.first_admin()
     if user is None:
         return Finding(PROBLEM, "MCP", "There is no admin account.", "Run: python manage.py createsuperuser")

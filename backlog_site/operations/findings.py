@@ -1,4 +1,4 @@
-"""The answer of one check of `doctor`."""
+"""Represent the result of one check of `doctor`."""
 
 from dataclasses import asdict, dataclass
 

@@ -1,4 +1,4 @@
-"""Is it alive, and is it ready. Public, fast, and bounded even when a server it asks is frozen."""
+"""Report liveness and readiness. Public, fast, and bounded even when a server it asks is frozen."""
 
 import shutil
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from resources_app.jobs import queue
 
 PATIENCE_SECONDS = 2
 LAGGING_SECONDS = 60
-# Less is as good as none: SQLite, its log and the queue grow by more within minutes.
+# Below this the disk counts as full: SQLite, its log and the queue grow by more within minutes.
 FULL_BYTES = 50 * 1024**2
 DOCTOR_HEADER = "X-Backlog-Doctor"
 
@@ -30,7 +30,7 @@ logger = structlog.get_logger("backlog.health")
 
 
 class Probe:
-    """One question at a time in a thread of its own: a frozen server holds that thread, never a request."""
+    """Ask one question at a time in a dedicated thread. A frozen server blocks that thread, never a request."""
 
     def __init__(self, ask: Callable[[], dict[str, Any]]) -> None:
         self._ask = ask
@@ -77,7 +77,7 @@ def healthz(request: HttpRequest) -> JsonResponse:
 
 
 def doctor_pass() -> str:
-    """Sign a header value with which `doctor` learns what the site sees of a request."""
+    """Sign a header value with which `doctor` learns how the site sees a request."""
     return TimestampSigner(salt=DOCTOR_HEADER).sign("doctor")
 
 
@@ -105,7 +105,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
 
 
 def _reason(checks: dict[str, Any]) -> Unavailable:
-    """A load balancer drains a process that is not ready; its operator reads here why."""
+    """Return why the process is not ready. A load balancer drains it; its operator reads the reason here."""
     if unknown := checks.get("unknown_migrations"):
         return schema.newer_schema(unknown)
     if missing := checks.get("missing_migrations"):

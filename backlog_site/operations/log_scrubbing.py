@@ -1,4 +1,4 @@
-"""Keeps secrets out of the logs: tokens, passwords and codes, wherever in an event or a traceback they stand."""
+"""Keep tokens, passwords and codes out of the logs, anywhere in an event or a traceback."""
 
 from collections.abc import MutableMapping
 from typing import Any
@@ -7,7 +7,7 @@ from resources_app.safety.scrubbing import MASK, names_a_secret, scrub_text
 
 
 def scrub(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A processor of structlog: the last before rendering, when a traceback is text already."""
+    """Scrub an event, as structlog's last processor before rendering, when a traceback is already text."""
     return {key: _scrubbed(value, key) for key, value in event.items()}
 
 

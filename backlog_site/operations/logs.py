@@ -1,4 +1,4 @@
-"""Structured logs: one line per request, nothing for the probes, no secrets."""
+"""Configure structured logs: one line per request, none for probes, no secrets."""
 
 import logging
 import os
@@ -26,9 +26,9 @@ logger = structlog.get_logger("backlog.requests")
 
 
 def logged(application: Any) -> Any:
-    """Write one line for each call of REST and /mcp that Django has not written one for.
+    """Write one line for each call of REST and /mcp for which Django has not written one.
 
-    What only the surfaces know, such as the user and the tool, they put into `scope["line"]`.
+    The surfaces add fields that only they have, such as the user and the tool, to `scope["line"]`.
     """
 
     async def logged_application(scope: Any, receive: Any, send: Any) -> None:
@@ -73,7 +73,7 @@ class RequestLines(RequestMiddleware):
 
     @classmethod
     def bind_ip(cls, request: HttpRequest) -> None:
-        """The gate has found it out; a header that callers write themselves is not believed here either."""
+        """Bind the address found by the gate. A header that clients can write is not trusted here either."""
         structlog.contextvars.bind_contextvars(ip=request.META.get("REMOTE_ADDR"))
 
 
@@ -82,9 +82,9 @@ def _milliseconds(began: float) -> float:
 
 
 def structured_logs(*, is_for_eyes: bool, level: str) -> dict[str, Any]:
-    """The LOGGING setting. Without a level each part has its own."""
+    """Return the LOGGING setting. Without a level each logger has its default."""
     structlog.configure(
-        # First of all, so that what nobody wants costs nothing.
+        # Filter first, so that suppressed events cost nothing.
         processors=[structlog.stdlib.filter_by_level, *_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
@@ -95,19 +95,19 @@ def structured_logs(*, is_for_eyes: bool, level: str) -> dict[str, Any]:
         "filters": {"one_line": {"()": "django.utils.log.CallbackFilter", "callback": _is_worth_a_line}},
         "disable_existing_loggers": False,
         "formatters": {"structured": _formatter(is_for_eyes)},
-        # stderr, because stdout belongs to the answers of commands and to MCP over stdio.
+        # stderr, because stdout carries command output and MCP over stdio.
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured", "filters": ["one_line"]}},
         "root": {"handlers": ["stderr"], "level": level or "WARNING"},
         "loggers": {
-            # The server sets these up for itself before it loads us; they too go through the formatter that hides secrets.
+            # The server configures these before it loads us; they too pass through the formatter that hides secrets.
             "uvicorn": {"handlers": [], "propagate": True},
             "uvicorn.error": {"handlers": [], "propagate": True},
-            # One line per request is enough, and that is ours.
+            # Our request line is enough.
             "uvicorn.access": {"handlers": [], "propagate": False},
             "backlog": {"level": level or "INFO"},
             "django_structlog": {"level": level or "INFO"},
             "django_structlog.celery": {"level": level or "WARNING"},
-            # They write addresses and headers, where sessions travel.
+            # They log URLs and headers, which carry sessions.
             "httpx": {"level": "WARNING"},
             "httpcore": {"level": "WARNING"},
         },
@@ -132,6 +132,6 @@ def _formatter(is_for_eyes: bool) -> dict[str, Any]:
 
 
 def _is_worth_a_line(record: logging.LogRecord) -> bool:
-    """None for the probes that come every few seconds."""
+    """Return False for the probes that come every few seconds."""
     event = record.msg if isinstance(record.msg, dict) else {}
     return event.get("request") not in {"GET /healthz", "GET /readyz"}

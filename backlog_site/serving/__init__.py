@@ -1,1 +1,1 @@
-"""What every request passes: threads, rate limits, metrics, static files."""
+"""Provide what every request passes through: threads, rate limits, metrics and static files."""

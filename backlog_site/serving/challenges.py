@@ -1,4 +1,4 @@
-"""What a 401 tells a client: where it can learn how to get a token (RFC 9728), and what to ask for."""
+"""Build the challenge of a 401: where the client learns how to get a token (RFC 9728), and which scopes to request."""
 
 from urllib.parse import urlsplit
 
@@ -9,13 +9,15 @@ USUAL_SCOPES = ("read", "write")
 
 
 def bearer_challenge(host: str, error: str | None = None) -> str:
-    """The value of WWW-Authenticate. The address is absolute: some clients silently reject a relative one."""
+    """Return the WWW-Authenticate value. The address is absolute: some clients silently reject a relative one."""
     parts = [f'error="{error}"'] if error else []
     parts += [f'resource_metadata="{_origin(host)}{METADATA_PATH}/mcp"', f'scope="{" ".join(USUAL_SCOPES)}"']
     return f"Bearer {', '.join(parts)}"
 
 
 def _origin(host: str) -> str:
-    """As the client called us, if that is a name of ours: it compares what it reads there with what it was given."""
+    """Return the origin the client used, if the site has that name. The client compares the metadata with the address
+    it has.
+    """
     asked = f"{urlsplit(settings.PUBLIC_URL).scheme}://{host}"
     return asked if asked in settings.OAUTH_RESOURCES else str(settings.PUBLIC_URL)

@@ -1,8 +1,9 @@
-"""HTTP connections that do not wait for ever: uvicorn bounds neither the time a request's head takes nor their number.
+"""Bound the time and number of HTTP connections. uvicorn limits neither the time a request head takes nor their number.
 
-`uvicorn --http backlog_site.serving.connections:TimedConnection`. Uses uvicorn's HttpToolsProtocol, which is not a public API:
-`connections`, `cycle`, `transport`, `loop`, `server_state` and the callbacks of the parser. tests/faults/test_slow_clients.py
-fails when they move. Bodies have their deadline in bodies.py, which knows who sends them.
+Run with `uvicorn --http backlog_site.serving.connections:TimedConnection`. Uses uvicorn's HttpToolsProtocol, which is
+not a public API: `connections`, `cycle`, `transport`, `loop`, `server_state` and the callbacks of the parser.
+tests/faults/test_slow_clients.py fails when they change. Bodies have their deadline in bodies.py, which knows the
+sender.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 # From the connection, or from the first byte of a later request, to the end of its head.
 HEAD_SECONDS = 10
-# For the rest of a body that nobody will read, because its request was answered before it had arrived.
+# For the rest of an unread body whose request was answered before it had arrived.
 REST_SECONDS = 5
 MAX_OPEN_FILES = 65_536
 
@@ -69,7 +70,7 @@ class TimedConnection(HttpToolsProtocol):
         elif cycle.response_complete:
             self.transport.close()
         else:
-            # A request before this one is still being answered; until then nothing more is read.
+            # An earlier request is still being answered; until then nothing more is read.
             self._expect(HEAD_SECONDS)
 
     def _refuse(self, status: int) -> None:
@@ -79,7 +80,9 @@ class TimedConnection(HttpToolsProtocol):
 
 
 def allow_open_files() -> None:
-    """Each connection is an open file, and the usual limit of 1024 is what a few hundred slow clients use up."""
+    """Raise the open file limit. Each connection is an open file, and a few hundred slow clients exhaust the usual
+    1024.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
     if soft < most:

@@ -1,7 +1,7 @@
-"""Synchronous domain code, called from the event loop on a few threads that all requests and streams share.
+"""Run synchronous domain code from the event loop on a few threads that all requests and streams share.
 
 asgiref would run everything on one thread of the process, or on a new thread with a new database connection for each
-request; and a stream must not keep a thread for as long as it lives.
+request. A stream must not hold a thread for its lifetime.
 """
 
 import asyncio
@@ -30,7 +30,9 @@ class DatabaseThreads:
         self._pool = ThreadPoolExecutor(count, name, initializer=_keep_sqlite_connection)
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """With the caller's context variables; a caller that is cancelled leaves, the function goes on to its end."""
+        """Run the function with the caller's context variables. If the caller is cancelled, the function still
+        finishes.
+        """
         loop = asyncio.get_running_loop()
         context = contextvars.copy_context()
         context.run(_loop.set, loop)
@@ -38,7 +40,7 @@ class DatabaseThreads:
 
 
 def in_loop(coroutine: Coroutine[Any, Any, T]) -> T:
-    """From inside such a thread: awaits in the event loop, to report progress for example."""
+    """Await a coroutine in the event loop from inside such a thread, for example to report progress."""
     return asyncio.run_coroutine_threadsafe(coroutine, _loop.get()).result(LOOP_PATIENCE_SECONDS)
 
 
@@ -49,12 +51,14 @@ def _call(function: Callable[[], T]) -> T:
         outage.suspect(error)
         raise
     finally:
-        # No request_finished signal comes by here. With PostgreSQL this hands the connection back to the pool.
+        # No request_finished signal fires here. With PostgreSQL this returns the connection to the pool.
         close_old_connections()
 
 
 def _keep_sqlite_connection() -> None:
-    """Opening one, with its pragmas, costs more than most calls. PostgreSQL has a pool, which allows no maximum age."""
+    """Keep the SQLite connection: opening one, with its pragmas, costs more than most calls. PostgreSQL's pool allows
+    no maximum age.
+    """
     if connection.vendor == "sqlite":
         connection.settings_dict = {**connection.settings_dict, "CONN_MAX_AGE": SQLITE_CONNECTION_SECONDS}
 

@@ -1,4 +1,4 @@
-"""Django under ASGI with one change of threads for a request; the reasons are in docs/decisions/0012-serving-layout.md."""
+"""Run Django under ASGI with one thread switch per request. docs/decisions/0012-serving-layout.md gives the reasons."""
 
 import asyncio
 import os
@@ -17,16 +17,18 @@ from django.urls import set_script_prefix
 from backlog_site.serving.allocator import collect_after
 from backlog_site.serving.database_threads import DatabaseThreads
 
-# More than will wait for a lock at once, so that reads find one.
+# More threads than will wait for a lock at once, so that reads find a free one.
 _threads = DatabaseThreads(40, "site-database")
-# So many at a time: more would only fight for the interpreter, and some of them lose for long.
+# Concurrent requests; more would only contend for the interpreter, and some would starve.
 _TURNS = 2
-# Whoever has waited so long is behind somebody who waits himself, for a lock or another server: then out of turn.
+# A request that waits longer than this skips the queue: the ones ahead are blocked on a lock or on I/O.
 _PATIENCE_SECONDS = 0.1
 
 
 class ThreadedSite(ASGIHandler):
-    """Django's own changes threads for each middleware and each signal, and opens a database connection for each request."""
+    """Serve a request on one thread. Django's handler switches threads for each middleware and signal, and opens a
+    connection per request.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,14 +76,14 @@ class ThreadedSite(ASGIHandler):
         response: Any = self.get_response(request) if request else refusal
         response._handler_class = type(self)
         if not response.streaming:
-            # Its content stays; what belongs to the request ends here, in the thread that has it.
+            # The content stays; resources of the request are released here, in the thread that holds them.
             response.close()
         elif isinstance(response, FileResponse):
             response.block_size = self.chunk_size
         return response
 
     async def _stream(self, response: HttpResponseBase, receive: Any, send: Any) -> None:
-        """Until it ends or nobody listens any more."""
+        """Send the stream until it ends or the client disconnects."""
         sending = asyncio.create_task(self.send_response(response, send))
         listening = asyncio.create_task(self.listen_for_disconnect(receive))
         try:

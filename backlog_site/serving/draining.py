@@ -1,9 +1,9 @@
-"""Ends a web process without failing a request: SIGTERM, drain, close the streams, exit.
+"""Stop a web process without failing a request: SIGTERM, drain, close the streams, exit.
 
-uvicorn stops accepting connections at SIGTERM and then waits for every response to end, which an event stream never does.
-The handler installed here stands before uvicorn's. While the process drains it answers as before, with `Connection: close`,
-and /readyz says 503, so that the proxy in front lets go of its connections. Then uvicorn stops accepting, the streams end and
-their clients resume at another process.
+uvicorn stops accepting connections at SIGTERM and then waits for every response to end, which an event stream never
+does. The handler installed here runs before uvicorn's. While the process drains it answers as before, with `Connection:
+close`, and /readyz returns 503, so that the proxy in front releases its connections. Then uvicorn stops accepting, the
+streams end and their clients resume at another process.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
 Handler = Callable[[int, FrameType | None], Any]
 
-# uvicorn looks every 0.1 s whether it should stop. Streams end after that, or their clients would come back to this process.
+# uvicorn checks every 0.1 s whether to stop. Streams end after that, or their clients would reconnect to this process.
 STREAMS_END_AFTER = 0.3
 REQUESTS_END_AFTER = 4.0
 PROCESS_ENDS_AFTER = 6.0
@@ -38,7 +38,9 @@ class Drain:
         self._requests: set[asyncio.Task[Any]] = set()
 
     def tracked(self, application: Application) -> Application:
-        """Wrap the ASGI root so that its requests can be ended, and lose their connections while the process drains."""
+        """Wrap the ASGI root so that its requests can be cancelled, and close their connections while the process
+        drains.
+        """
 
         async def tracked_application(scope: Message, receive: Receive, send: Send) -> None:
             task = asyncio.current_task()
@@ -57,7 +59,7 @@ class Drain:
 
     @contextmanager
     def on_signals(self, close_streams: Callable[[], None]) -> Iterator[None]:
-        """Handle the signals that end a process, for as long as the block lasts."""
+        """Handle the termination signals while the block runs."""
         self.is_draining = False
         servers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
         handled = {number: handler for number, handler in servers.items() if callable(handler)}
@@ -102,7 +104,7 @@ class Drain:
 
 
 def _exit_later() -> None:
-    """A thread that hangs must not keep the process: what it has not committed is rolled back."""
+    """Exit even if a thread hangs. Its uncommitted work is rolled back."""
     watchdog = threading.Timer(PROCESS_ENDS_AFTER, os._exit, [1])
     watchdog.daemon = True
     watchdog.start()

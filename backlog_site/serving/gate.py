@@ -1,4 +1,4 @@
-"""The outermost ASGI layer: who is really asking behind our own proxies, and whether too often."""
+"""Resolve the client address behind our proxies and enforce rate limits, as the outermost ASGI layer."""
 
 import hashlib
 import ipaddress
@@ -18,7 +18,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
-# Probes, and files that cost nothing: they must answer whoever asks.
+# Probes and cheap files: they must always answer.
 UNCOUNTED = ("/healthz", "/readyz", "/static/")
 OF_TOKEN = Rate("token", settings.RATE_PER_TOKEN, 60)
 OF_ADDRESS = Rate("address", settings.RATE_PER_ADDRESS, 60)
@@ -27,7 +27,7 @@ if settings.IS_HTTPS:
     ALWAYS[b"strict-transport-security"] = (
         f"max-age={settings.SECURE_HSTS_SECONDS}; includeSubDomains; preload".encode()
     )
-# What costs us most, or an attacker wants to repeat, by method and path.
+# The most expensive or most attacked requests, by method and path.
 OF_PATH = {
     ("POST", "/o/register/"): Rate("registrations", settings.RATE_REGISTRATIONS, 3600),
     ("POST", "/o/token/"): Rate("grants", settings.RATE_GRANTS, 60),
@@ -57,7 +57,7 @@ def guarded(application: Application) -> Application:
 
 
 def real_address(scope: Message) -> str:
-    """The peer, or what the outermost of our own proxies saw; what the caller itself wrote into the header is ignored."""
+    """Return the peer, or the address the outermost of our proxies saw. Ignores header values the client wrote."""
     peer = str((scope.get("client") or ("",))[0])
     if not settings.TRUSTED_PROXIES:
         return peer
@@ -90,7 +90,7 @@ def _headers(standing: Standing) -> list[tuple[bytes, bytes]]:
 
 
 def _safe(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """What Django's middleware sets on its answers, those of /mcp have too."""
+    """Add the headers that Django's middleware sets, so that responses of /mcp have them too."""
     given = list(headers)
     missing = ALWAYS.keys() - {name.lower() for name, _ in given}
     return [*given, *((name, ALWAYS[name]) for name in sorted(missing))]

@@ -1,4 +1,6 @@
-"""What Prometheus reads at /metrics: requests, tools and streams of this process; jobs and mirrors, from the database."""
+"""Expose metrics to Prometheus at /metrics: requests, tools and streams of this process; jobs and mirrors from the
+database.
+"""
 
 import time
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
@@ -17,7 +19,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
-# By the beginning of the path; what has none of these is a page of the viewer.
+# By path prefix; any other path is a page of the viewer.
 SURFACES = {
     "/mcp": "mcp",
     "/api/v1/events/": "events",
@@ -59,7 +61,7 @@ def surface_of(path: str) -> str:
 
 
 def _noting(send: Send, surface: str) -> Send:
-    """A stream may last for hours: what counts is when its answer began."""
+    """Record the time to the start of the response. A stream may last for hours."""
     began = time.perf_counter()
 
     async def send_and_note(message: Message) -> None:
@@ -73,7 +75,7 @@ def _noting(send: Send, surface: str) -> Send:
 
 @contextmanager
 def measured_tool(name: str) -> Iterator[Callable[[str], None]]:
-    """Call what it gives with how it ended; what raised instead has ended with an error."""
+    """Yield a function that takes the outcome. Without one, or when the block raises, the outcome is an error."""
     outcomes = ["error"]
     try:
         with _tool_seconds.labels(name).time():
@@ -87,7 +89,7 @@ def exposition() -> bytes:
 
 
 class _Site:
-    """Asked for at every scrape, by whichever process answers it."""
+    """Collect the site's figures at every scrape, in the process that answers it."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         families: dict[str, GaugeMetricFamily] = {}

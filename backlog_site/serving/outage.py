@@ -1,7 +1,7 @@
-"""Knows that the database is unreachable, so that requests are refused at once instead of waiting for a connection each.
+"""Track whether the database is unreachable, so that requests fail at once instead of each waiting for a connection.
 
-The first failure starts a probe in a thread of its own. While the probe cannot connect, the outage lasts; the first
-connection that succeeds ends it. Only PostgreSQL can be away: SQLite is a file, which is busy at most.
+The first failure starts a probe in a separate thread. The outage lasts while the probe cannot connect; the first
+successful connection ends it. Only PostgreSQL can be unreachable: SQLite is a file, which is at worst busy.
 """
 
 import threading
@@ -14,7 +14,7 @@ from django.db.utils import DEFAULT_DB_ALIAS
 
 PROBE_SECONDS = 1.0
 CONNECT_SECONDS = 2
-# SQLSTATE classes of a lost connection and of a server that stops. An error with another one came from a server that answers.
+# SQLSTATE classes of a lost connection and of a stopping server. Any other SQLSTATE came from a server that answers.
 _AWAY = ("08", "57")
 
 logger = structlog.get_logger("backlog.outage")
@@ -27,7 +27,7 @@ class Outage:
         self._is_probing = False
 
     def suspect(self, error: BaseException) -> None:
-        """Start to probe, unless the error shows that the database answers."""
+        """Start a probe, unless the error shows that the database answers."""
         state = getattr(error.__cause__, "sqlstate", None)
         if connection.vendor != "postgresql" or (state and not state.startswith(_AWAY)):
             return
@@ -51,7 +51,7 @@ class Outage:
 
 
 def _answers() -> bool:
-    """Over a connection beside the pool, which waits for longer."""
+    """Return whether the database accepts a connection outside the pool, which waits longer."""
     probe: Any = connections.create_connection(DEFAULT_DB_ALIAS)
     options = {name: value for name, value in probe.settings_dict["OPTIONS"].items() if name != "pool"}
     probe.settings_dict = {**probe.settings_dict, "OPTIONS": options | {"connect_timeout": CONNECT_SECONDS}}

@@ -1,4 +1,4 @@
-"""Announce every process of the site in Redis, so that `doctor` can name those that are missing or misconfigured."""
+"""Announce every process of the site in Redis, so that `doctor` can name missing or misconfigured ones."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 ANNOUNCE_SECONDS = 20
-# A process that died without a word is forgotten after this.
+# A process that died silently expires after this.
 EXPIRE_SECONDS = 90
 REDIS_TIMEOUT_SECONDS = 2
 
@@ -38,7 +38,7 @@ def announce(kind: str) -> None:
 
 
 def announced() -> list[Process]:
-    """Return the processes that announced themselves lately. Raises RedisError when Redis is away."""
+    """Return the processes that announced themselves lately. Raises RedisError when Redis is down."""
     with _redis() as client:
         names = list(client.scan_iter(f"{_prefix()}*"))
         values = client.mget(names) if names else []
@@ -67,7 +67,10 @@ def _keep_announcing(process: Process) -> None:
 
 
 def _prefix() -> str:
-    """Tell sites apart that share a Redis: every process of one site has the same public address."""
+    """Return a key prefix per site, for sites that share a Redis.
+
+    All processes of a site have the same public address.
+    """
     return f"backlog:presence:{hashlib.sha256(settings.PUBLIC_URL.encode()).hexdigest()[:12]}:"
 
 

@@ -1,4 +1,4 @@
-"""How often somebody may ask: counted in Redis for all processes at once, or in this one alone while Redis is away."""
+"""Count requests for rate limits in Redis across all processes, or per process while Redis is down."""
 
 import time
 from collections import defaultdict
@@ -18,7 +18,7 @@ PAUSE_SECONDS = 5
 MAX_CONNECTIONS = 16
 MAX_REMEMBERED = 10_000
 
-# One step in Redis: nobody can ask between the counting and the setting of the end.
+# Atomic in Redis: no request can come between the increment and the expiry.
 _COUNT = """
 local answers = {}
 for index, key in ipairs(KEYS) do
@@ -35,7 +35,7 @@ logger = structlog.get_logger("backlog.rates")
 
 @dataclass(frozen=True)
 class Rate:
-    """At most `allowed` within `seconds`, counted from the first."""
+    """Allow at most `allowed` requests within `seconds`, counted from the first."""
 
     name: str
     allowed: int
@@ -44,7 +44,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Standing:
-    """How one caller stands towards one rate after this request."""
+    """Hold a caller's usage of one rate after this request."""
 
     rate: Rate
     used: int
@@ -77,7 +77,9 @@ class Counter:
         self._paused_until = 0.0
 
     async def count(self, subjects: list[Subject]) -> list[Standing]:
-        """Each subject has asked once more. Without Redis every process counts for itself: bounded still, less exactly."""
+        """Count one more request for each subject. Without Redis every process counts separately: still bounded, less
+        exact.
+        """
         if time.monotonic() < self._paused_until:
             return self._here.count(subjects)
         try:
@@ -93,7 +95,7 @@ class Counter:
 
 
 class LocalCounter:
-    """The same in the memory of one process, which bounds how many callers of each rate it remembers."""
+    """Count in the memory of one process, and bound the number of callers it remembers per rate."""
 
     def __init__(self) -> None:
         self._windows: defaultdict[Rate, dict[str, tuple[int, float]]] = defaultdict(dict)
@@ -111,7 +113,7 @@ class LocalCounter:
         return Standing(rate, used + 1, ends - now)
 
     def _make_room(self, rate: Rate, now: float) -> None:
-        """By the half, or a flood of invented tokens would cost a look at all of them each. Their address is kept apart."""
+        """Evict half at once so that a flood of bogus tokens stays O(1). Addresses are counted separately."""
         if len(self._windows[rate]) < MAX_REMEMBERED:
             return
         live = [(who, window) for who, window in self._windows[rate].items() if window[1] > now]

@@ -1,4 +1,4 @@
-"""Static files, in whichever way Django is called: the package's own middleware is asynchronous only."""
+"""Serve static files under sync and async Django. The package's middleware is asynchronous only."""
 
 from collections.abc import Callable
 from functools import cache
@@ -19,7 +19,9 @@ def static_files(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRe
 
     @cache
     def files() -> Callable[[HttpRequest], Any]:
-        """Looking for all files takes a while, and the running site asks the asynchronous ones (asgi.py)."""
+        """Build the middleware lazily: scanning all files is slow, and the running site uses the asynchronous one
+        (asgi.py).
+        """
         return async_to_sync(ServeStaticMiddleware(sync_to_async(get_response)))
 
     def serve(request: HttpRequest) -> Any:

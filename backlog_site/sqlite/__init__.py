@@ -1,1 +1,1 @@
-"""The database backend of the embedded default."""
+"""Provide the database backend of the embedded default."""

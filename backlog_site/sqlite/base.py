@@ -1,6 +1,6 @@
-"""SQLite for many writers: a process lets its threads ask for the write lock one by one, in the order they came.
+"""Serve many SQLite writers: a process lets its threads request the write lock one at a time, in FIFO order.
 
-Were all of them to ask, chance would decide who goes next, and one in twenty would wait three times as long as the rest.
+If all requested it at once, the order would be random, and one in twenty would wait three times as long as the rest.
 """
 
 import random
@@ -13,14 +13,14 @@ from contextlib import contextmanager
 
 from django.db.backends.sqlite3 import base
 
-# Between two askings. Uneven, so that another process is not always the one that comes too late.
+# Pause between two attempts. Random, so that another process does not always come too late.
 SHORTEST_NAP, LONGEST_NAP = 0.0005, 0.003
-# SQLite's extended error codes carry the plain one in their lowest byte.
+# SQLite's extended error codes carry the primary code in their lowest byte.
 PRIMARY_CODE = 0xFF
 
 
 class Turns:
-    """First come, first served; a plain lock promises no order."""
+    """Queue threads in FIFO order; a plain lock guarantees no order."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -31,7 +31,7 @@ class Turns:
 
     @contextmanager
     def taken(self, deadline: float) -> Iterator[None]:
-        """Whoever waited in vain goes on too, and is told by the database that it is locked."""
+        """Hold a turn. A thread that times out proceeds too and gets "locked" from the database."""
         mine = threading.Event()
         with self._lock:
             self._waiting.append(mine)
@@ -51,7 +51,9 @@ TURNS = Turns()
 
 class DatabaseWrapper(base.DatabaseWrapper):
     def _start_transaction_under_autocommit(self) -> None:
-        """SQLite's own waiting backs off to 100 ms a time; among writers who return at once, such a sleeper never wins."""
+        """Begin a transaction by polling. SQLite's busy handler backs off to 100 ms, so it starves among writers that
+        retry at once.
+        """
         patience = self.settings_dict["OPTIONS"].get("timeout", 5)
         deadline = time.monotonic() + patience
         with TURNS.taken(deadline), self._without_waiting(patience):

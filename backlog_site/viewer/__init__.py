@@ -1,1 +1,1 @@
-"""The web viewer: parse a request, call one function of the domain, render a template."""
+"""Serve the web viewer. Each view parses a request, calls one domain function and renders a template."""

@@ -1,4 +1,6 @@
-"""IntelligenceBank: the tree, the folder's pictures, linking one's account, and the picker that attaches assets to a task."""
+"""Serve IntelligenceBank: the tree, a folder's thumbnails, account linking, and the picker that attaches assets to a
+task.
+"""
 
 from typing import Any
 
@@ -48,7 +50,7 @@ def folder(request: HttpRequest, client_id: str, folder_id: str) -> HttpResponse
 
 @page("POST")
 def link(request: HttpRequest, client_id: str) -> HttpResponse:
-    """Begins a sign-in at IntelligenceBank, or looks whether it is finished."""
+    """Begin a sign-in at IntelligenceBank, or check whether it is finished."""
     finished = bool(request.POST.get("finished"))
     status = linking.check(request.user, client_id) if finished else linking.begin(request.user, client_id)
     if status["state"] == "linked":
@@ -59,7 +61,7 @@ def link(request: HttpRequest, client_id: str) -> HttpResponse:
 
 @page()
 def picker(request: HttpRequest, ref: str) -> HttpResponse:
-    """A folder inside a dialog over the task. What was chosen in other folders comes along in the query."""
+    """Show a folder in a dialog over the task. The query carries assets chosen in other folders."""
     connections = browsing.list_connections(request.user)
     client_id = request.GET.get("client") or (connections[0]["client_id"] if connections else "")
     chosen = request.GET.getlist("uri")[:MOST_ATTACHED]
@@ -73,7 +75,7 @@ def picker(request: HttpRequest, ref: str) -> HttpResponse:
 
 @page("POST")
 def attach(request: HttpRequest, ref: str) -> HttpResponse:
-    """Several assets become references of a task, in one batch."""
+    """Add several assets as references of a task, in one batch."""
     actor, chosen = actor_of(request), list(dict.fromkeys(request.POST.getlist("uri")))
     if not chosen or len(chosen) > MOST_ATTACHED:
         raise ValidationFailed(f"Choose 1 to {MOST_ATTACHED} assets.", field="uri")
@@ -107,7 +109,7 @@ def _folder(request: HttpRequest, client_id: str, folder_id: str) -> dict[str, A
         "sort": sort,
         "sorts": SORTS,
         "as_list": as_list,
-        # How one looks stays the same from folder to folder; what one looks for does not.
+        # The layout and sort order carry over from folder to folder; the search does not.
         "kept": urlencode({name: value for name, value in kept.items() if value}),
     }
 
@@ -123,8 +125,10 @@ def _assets(request: HttpRequest, client_id: str, folder_id: str, words: str, so
 
 
 def _found(user: Person, client_id: str, folder_id: str, words: str, cursor: str) -> dict[str, Any]:
-    """In the folder itself; from the top in the whole library. By time, because then it is only what has the words: by
-    meaning all of a small folder is near."""
+    """Search in the folder itself, or from the top in the whole library.
+
+    Sorts by time, which returns only matches of the words: in a small folder every asset is a near semantic match.
+    """
     within = f"ib://{client_id}" if folder_id == ROOT else f"ib://{client_id}/folders/{folder_id}"
     hits = search_unified(
         user, words, types=["ib_resource"], parent_id=within, sort="recent", limit=GRID, cursor=cursor or None
@@ -133,7 +137,7 @@ def _found(user: Person, client_id: str, folder_id: str, words: str, cursor: str
 
 
 def _branches(folders: list[dict[str, Any]], opened: set[str]) -> list[dict[str, Any]]:
-    """The flat list, parents first, as a tree; what lies below an invisible folder hangs at the top."""
+    """Build a tree from the flat list, parents first. Children of an invisible folder move to the top."""
     branches = {one["id"]: {**one, "branches": [], "is_open": one["id"] in opened} for one in folders}
     top: list[dict[str, Any]] = []
     for one in branches.values():

@@ -1,4 +1,4 @@
-"""Board and list: tasks in columns or groups, what changed since, more of a column, many edited at once."""
+"""Serve board and list: tasks in columns or groups, recent changes, further pages and bulk edits."""
 
 import json
 from typing import Any
@@ -76,7 +76,7 @@ def _filters(request: HttpRequest, layout: str) -> dict[str, Any]:
 
 
 def _pairs(request: HttpRequest) -> list[tuple[str, str]]:
-    """What comes first by itself is the greatest: the newest, the most urgent; dates and names go upwards."""
+    """Return the filters. Times and priority sort descending by default; dates and names ascending."""
     typed, words = read_words(request.GET.get("search", ""), person_of(request).username)
     pairs = [pair for pair in pairs_of(request.GET, *FILTERS) if pair[0] != "search"] + typed
     pairs += [("search", words)] if words else []
@@ -88,7 +88,7 @@ def _pairs(request: HttpRequest) -> list[tuple[str, str]]:
 
 @page()
 def more(request: HttpRequest) -> HttpResponse:
-    """The next page of a column or group."""
+    """Return the next page of a column or group."""
     group_by, key = request.GET.get("group", "status"), request.GET.get("key", "")
     section = boards.more(request.user, _pairs(request), group_by, key, request.GET.get("cursor", ""), COLUMN_PAGE)
     return show(request, "viewer/_more.html", {"section": section, "group_by": group_by})
@@ -96,7 +96,7 @@ def more(request: HttpRequest) -> HttpResponse:
 
 @page()
 def cards(request: HttpRequest) -> HttpResponse:
-    """Those of some tasks that belong on the page now, and how many there are in each group."""
+    """Return the cards of the given tasks that match the filters now, and the count of each group."""
     group_by = request.GET.get("group", "status")
     pairs, refs = _pairs(request), request.GET.get("ids", "").split(",")
     context = {
@@ -109,7 +109,7 @@ def cards(request: HttpRequest) -> HttpResponse:
 
 @page("POST")
 def move(request: HttpRequest, ref: str) -> HttpResponse:
-    """To another column, another lane or both: one batch, so that a conflict leaves nothing half done."""
+    """Move a task to another column, lane or both. One batch, so that a conflict leaves nothing half done."""
     operations = [
         {
             "uri": build("tasks", ref, name),
@@ -124,7 +124,7 @@ def move(request: HttpRequest, ref: str) -> HttpResponse:
 
 @page("POST")
 def bulk(request: HttpRequest) -> HttpResponse:
-    """One field of many tasks, as one batch that can be undone as one."""
+    """Set one field of many tasks, as one batch that can be undone as one."""
     name, value, refs = (request.POST.get(part, "") for part in ("field", "value", "ids"))
     if name not in BULK_FIELDS:
         raise ValidationFailed(f"{name!r} cannot be set for many.", field="field", allowed_values=list(BULK_FIELDS))

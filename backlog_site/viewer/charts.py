@@ -1,4 +1,4 @@
-"""Charts as SVG made on the server: no script, no library, readable by a screen reader through their table."""
+"""Draw charts as SVG on the server: no script, no library, accessible to screen readers through their table."""
 
 import datetime
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ Series = Sequence[tuple[str, str, Sequence[int]]]
 
 
 def stacked(days: Sequence[datetime.date], series: Series, label: str) -> SafeString:
-    """Areas on top of each other, the first at the bottom; each is (class, name, values)."""
+    """Draw stacked areas, the first at the bottom. Each series is (class, name, values)."""
     most = max((sum(values[at] for _, _, values in series) for at in range(len(days))), default=0)
     below = [0] * len(days)
     areas = []
@@ -37,7 +37,7 @@ def lines(days: Sequence[datetime.date], series: Series, label: str) -> SafeStri
 
 
 def columns(days: Sequence[datetime.date], whole: Sequence[int], part: Sequence[int], label: str) -> SafeString:
-    """A column per day; `part` is drawn inside it, from the bottom."""
+    """Draw a column per day with `part` inside it, from the bottom."""
     most = max(whole, default=0)
     width = max(2.0, (WIDTH - LEFT - RIGHT) / max(1, len(days)) - 2)
     drawn = []
@@ -102,7 +102,7 @@ def _axes(days: Sequence[datetime.date], most: int) -> SafeString:
 
 
 def _round_step(rough: float) -> int:
-    """1, 2 or 5 and zeros: steps that people count in."""
+    """Return a step of 1, 2 or 5 times a power of ten."""
     power = 1
     while rough > 10 * power:
         power *= 10

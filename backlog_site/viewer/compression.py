@@ -1,4 +1,6 @@
-"""gzip for pages and their files. The API's answers go as they are: its callers are near and its bodies small."""
+"""Compress pages and their files with gzip. API responses stay uncompressed: their clients are near and their bodies
+small.
+"""
 
 import zlib
 from collections.abc import AsyncIterator
@@ -27,7 +29,10 @@ class PageCompressionMiddleware(GZipMiddleware):
 
 
 def _compress_stream(request: HttpRequest, response: StreamingHttpResponse) -> StreamingHttpResponse:
-    """Django makes a gzip member of every chunk, and browsers read the first one only."""
+    """Compress the stream as one gzip member.
+
+    Django makes a member of every chunk, and browsers read only the first.
+    """
     patch_vary_headers(response, ("Accept-Encoding",))
     if response.has_header("Content-Encoding") or "gzip" not in request.headers.get("Accept-Encoding", ""):
         return response

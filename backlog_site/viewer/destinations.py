@@ -1,4 +1,4 @@
-"""Where a link in a text leads: to a page of ours, to another site, or nowhere, with the reason. Pure."""
+"""Resolve a link in a text to a page of this site, to another site, or to a reason why it cannot be followed. Pure."""
 
 import re
 from dataclasses import dataclass
@@ -13,7 +13,9 @@ _WHOLE_REF = re.compile(REF)
 
 @dataclass(frozen=True)
 class Destination:
-    """`uri` is the address that `href` opens, if it is one of ours. Without `href`, `reason` says why."""
+    """Hold the target of a link. `uri` is the backlog address that `href` opens, if any. Without `href`, `reason` says
+    why.
+    """
 
     href: str = ""
     uri: str = ""
@@ -21,7 +23,7 @@ class Destination:
 
 
 def resolve(url: str, base: str = "") -> Destination:
-    """Return where `url` leads from the file at `base`."""
+    """Return the destination of `url`, relative to the file at `base`."""
     if url.startswith(OWN_SCHEMES):
         return _ours(url)
     if _WHOLE_REF.fullmatch(url):

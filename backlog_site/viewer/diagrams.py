@@ -1,4 +1,4 @@
-"""The frame in which diagrams are drawn: no origin, no network but its own script, styles only inside it."""
+"""Serve the frame that draws diagrams: no origin, no network except its own script, styles only inside it."""
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -17,7 +17,7 @@ _POLICY = (
 @xframe_options_exempt
 @cache_control(max_age=3600)
 def frame(request: HttpRequest) -> HttpResponse:
-    """It holds nothing of anybody's: what is drawn is handed in by the page around it."""
+    """Return the frame. It contains no user data; the page around it passes in the diagram."""
     origin = f"{request.scheme}://{request.get_host()}{settings.STATIC_URL}viewer/"
     response = render(request, "viewer/diagram.html")
     response[HEADER] = _POLICY.format(origin=origin)

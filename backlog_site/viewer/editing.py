@@ -1,4 +1,4 @@
-"""Beside a text that is being written: how it will look, and what the word at the cursor may become."""
+"""Support the text editor with a preview and with suggestions for the word at the cursor."""
 
 import re
 from dataclasses import asdict
@@ -14,7 +14,7 @@ from search_app.search import search_unified
 
 MAX_TYPED = 200
 _REF = re.compile(r"(?:TASK|EPIC)-\d*", re.IGNORECASE | re.ASCII)
-# What a word begins with → what is looked for.
+# Prefix of a word → types to search.
 _SEARCHED = {"#": ["task", "epic"], "mcp://": ["resource"], "ib://": ["ib_resource", "ib_folder"]}
 _ICONS = {"ib_resource": "asset", "ib_folder": "folder"}
 
@@ -40,7 +40,7 @@ def _suggestions(actor: Actor, typed: str) -> list[Suggestion]:
 
 
 def _searched(actor: Actor, typed: str) -> list[Suggestion]:
-    """By words: nobody knows all paths by heart."""
+    """Search by words, because users do not know all paths by heart."""
     mark = next((mark for mark in _SEARCHED if typed.startswith(mark)), "")
     words = typed.removeprefix(mark).rpartition("/")[2]
     if not mark or not words:

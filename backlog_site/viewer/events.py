@@ -1,6 +1,6 @@
-"""`/api/v1/events/`: notices of changes as server-sent events. No content travels, and no thread is kept while one waits.
+"""Serve `/api/v1/events/`: change notices as server-sent events, without content and without holding a thread.
 
-An ASGI application beside Django's: a view would hold a database thread for as long as its response lasts.
+An ASGI application beside Django's, because a view would hold a database thread for the length of its response.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _TOLD = ("uri", "kind", "id", "version", "action", "fields", "author", "agent", 
 
 @dataclass(frozen=True)
 class Listener:
-    """Somebody at the other end; a session is asked again now and then whether it still holds, a token by the bus."""
+    """Identify a connected client. Its session is re-checked periodically here; the bus re-checks a token."""
 
     caller: Caller
     session: str = ""
@@ -47,7 +47,7 @@ class Listener:
         try:
             return await in_thread(_reader, self.session) is not None
         except DatabaseError:
-            return True  # nobody is turned away because the database is busy
+            return True  # a busy database disconnects no client
 
 
 class EventsEndpoint:
@@ -79,7 +79,9 @@ class EventsEndpoint:
 
 
 async def _write(watcher: Watcher, listener: Listener, out: EventStream, start: Position) -> None:
-    """The first frame only tells where the stream begins, so that a connection lost before any notice goes on there."""
+    """Write notices. The first frame carries the start position, so that a connection lost before any notice resumes
+    there.
+    """
     await out.write(f"retry: {RETRY_MILLISECONDS}\r\nid: {start}\r\n\r\n".encode())
     clock = asyncio.get_running_loop().time
     check_at = clock() + PING_SECONDS
@@ -94,7 +96,7 @@ async def _write(watcher: Watcher, listener: Listener, out: EventStream, start: 
 
 
 def _told(notice: Notice) -> dict[str, Any]:
-    """Who did what to which version of what; what it is now is asked for by whoever may see it."""
+    """Return who changed which version of what. Clients with access fetch the content themselves."""
     change = notice.meta["change"]
     return {name: change[name] for name in _TOLD}
 
@@ -127,7 +129,7 @@ def session_key(headers: Headers) -> str:
 
 
 def _position(scope: Scope, headers: Headers) -> Position | None:
-    """A browser says by itself where it was; a new tab that takes over says it in the query."""
+    """Return the resume position. A browser sends it by itself; a new tab that takes over sends it in the query."""
     given = (
         headers.get("last-event-id") or parse_qs(scope["query_string"].decode("latin-1")).get("last_event_id", [""])[0]
     )

@@ -1,4 +1,4 @@
-"""What is shown when no page answers, or one has failed. Asks the database nothing: it may be what failed."""
+"""Show errors: an unknown page or a failed one. Makes no database query, because the database may be what failed."""
 
 import sys
 
@@ -28,7 +28,7 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def _word(path: str) -> str:
-    """What somebody may have looked for."""
+    """Return the last path segment, as a search word."""
     return path.strip("/").rpartition("/")[2][:100]
 
 
@@ -43,7 +43,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 async def refuse_while_away(scope: Scope, send: Send) -> None:
-    """Answer 503 in the words of the surface, without a thread and without the database."""
+    """Answer 503 in the format of the surface, without a thread and without the database."""
     error = Unavailable("The database is busy or unreachable.")
     if scope["path"] in {"/mcp", "/mcp/"}:
         body = error_message(SERVER_ERROR, error.message, data=error.as_json())

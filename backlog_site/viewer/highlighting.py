@@ -1,4 +1,4 @@
-"""Source code as HTML with its parts marked by class. Only languages whose lexers were fuzzed, only up to a size."""
+"""Highlight source code as HTML with CSS classes. Supports only languages with fuzzed lexers, up to a size limit."""
 
 from functools import cache
 from pathlib import PurePosixPath
@@ -12,8 +12,8 @@ from pygments.lexers import get_lexer_by_name
 from backlog_site.viewer.isolation import renderer
 
 MAX_HIGHLIGHTED = 50_000
-# Pygments' name of each lexer, the other names in code fences, and the endings of files. None of them backtracks
-# exponentially (tests/viewer/test_highlighting.py); what takes long all the same ends at the limit of CPU time.
+# Pygments' name of each lexer, its aliases in code fences, and file extensions. None of them backtracks exponentially
+# (tests/viewer/test_highlighting.py); slow input ends at the CPU time limit.
 LANGUAGES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "bash": (("sh", "shell", "zsh"), ("sh", "bash", "zsh")),
     "c": (("h", "c++", "cpp"), ("c", "h", "cc", "cpp", "hpp")),
@@ -44,7 +44,7 @@ _BY_ENDING = {ending: lexer for lexer, (_, endings) in LANGUAGES.items() for end
 
 
 def language_of(*, name: str = "", filename: str = "") -> str:
-    """Return the lexer for the name in a code fence or for a file, or "" where there is none."""
+    """Return the lexer for the name in a code fence or for a file, or "" if there is none."""
     if filename:
         path = PurePosixPath(filename.lower())
         return _BY_ENDING.get(path.suffix.lstrip(".") or path.name, "")
@@ -52,7 +52,7 @@ def language_of(*, name: str = "", filename: str = "") -> str:
 
 
 def highlight_file(source: str, filename: str) -> str:
-    """Return HTML: marked by the child process, or escaped where the language is unknown or the limits are exceeded."""
+    """Return HTML: highlighted by the child process, or escaped if the language is unknown or a limit is exceeded."""
     language = language_of(filename=filename)
     if not language or len(source) > MAX_HIGHLIGHTED:
         return escape(source)
@@ -61,7 +61,7 @@ def highlight_file(source: str, filename: str) -> str:
 
 
 def highlight_here(source: str, language: str) -> str:
-    """Return marked HTML, without a limit of time. For the child process."""
+    """Return highlighted HTML, without a time limit. For the child process."""
     if not language or len(source) > MAX_HIGHLIGHTED:
         return escape(source)
     return str(mark(source, _lexer(language), _FORMATTER))

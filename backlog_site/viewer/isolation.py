@@ -1,4 +1,4 @@
-"""Renders text in a child process under a limit of CPU time: a text that takes too long ends the child, not the site.
+"""Render text in a child process with a CPU time limit. A text that takes too long ends the child, not the site.
 
 Pygments and markdown-it match regular expressions while holding the GIL, so no thread can interrupt them. The child
 sets a timer whose signal ends it inside the match; the next text starts a new child.
@@ -19,12 +19,12 @@ from typing import Any
 
 import structlog
 
-# CPU seconds of the child for one text; the clock on the wall only finds a child that no longer answers.
+# CPU seconds of the child for one text; the wall clock limit only detects a child that no longer answers.
 CPU_SECONDS = 0.4
 WALL_SECONDS = 10.0
 MAX_CACHED = 4_000_000
 _PACKAGE = Path(__file__).resolve().parent.parent
-# `backlog_site` itself imports Celery and the settings, 20 MB that the child does not need: an empty package replaces it.
+# `backlog_site` imports Celery and the settings, 20 MB that the child does not need: an empty package replaces it.
 _BOOTSTRAP = """
 import json, sys, types
 sys.path[:] = json.loads(sys.argv[1])
@@ -39,11 +39,11 @@ _log = structlog.get_logger(__name__)
 
 
 class _Unanswered(Exception):
-    """The child could not be asked, or did not answer in time. Says nothing about the text."""
+    """Raised when the child could not be asked or did not answer in time. Says nothing about the text."""
 
 
 class Cache:
-    """The most recently used results, bounded by their characters. None stands for a text that cannot be rendered."""
+    """Cache the most recently used results, bounded by their characters. None marks a text that cannot be rendered."""
 
     def __init__(self, max_characters: int = MAX_CACHED) -> None:
         self._max = max_characters
@@ -67,7 +67,7 @@ class Cache:
 
 
 class Renderer:
-    """One child process, started when it is first needed and again after it ended."""
+    """Manage one child process, started on first use and again after it ended."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -75,7 +75,7 @@ class Renderer:
         self._cache = Cache()
 
     def render(self, **request: Any) -> str | None:
-        """Return the HTML, or None where the text cannot be rendered within the limit."""
+        """Return the HTML, or None if the text cannot be rendered within the limit."""
         line = json.dumps(request, sort_keys=True).encode() + b"\n"
         key = hashlib.sha256(line).digest()
         is_known, known = self._cache.get(key)
@@ -132,7 +132,7 @@ class Renderer:
         if child is None:
             return None
         child.kill()
-        # Closing stdin may have to flush a request that the child never read.
+        # Closing stdin may flush a request that the child never read.
         for pipe in (child.stdin, child.stdout):
             try:
                 if pipe:
@@ -143,7 +143,7 @@ class Renderer:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    """It ends by itself when this process does, because its input ends."""
+    """Start the child. It ends with this process, because its input ends."""
     return subprocess.Popen(  # noqa: S603  # our own interpreter and module
         [sys.executable, "-I", "-c", _BOOTSTRAP, json.dumps(sys.path), str(_PACKAGE)],
         stdin=subprocess.PIPE,
@@ -152,7 +152,7 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 def _read_line(descriptor: int) -> bytes | None:
-    """Return what the child answered, or None if it ended. `poll`, because a busy site has descriptors above 1,024."""
+    """Return the child's answer, or None if it ended. Uses `poll`, because a busy site has descriptors above 1,024."""
     deadline = time.monotonic() + WALL_SECONDS
     ready = select.poll()
     ready.register(descriptor, select.POLLIN)
@@ -168,7 +168,7 @@ def _read_line(descriptor: int) -> bytes | None:
 
 
 def _cost(value: str | None) -> int:
-    """Keys and bookkeeping count too, so that many refused texts stay bounded."""
+    """Return the cost of an entry. Keys and bookkeeping count, so that many rejected texts stay bounded."""
     return 200 + len(value or "")
 
 

@@ -1,4 +1,4 @@
-"""Task and epic: the page or pane, and each edit of it. An edit carries the ETag of what its writer saw."""
+"""Show a task or epic as a page or pane, and handle its edits. An edit carries the ETag its author saw."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from search_app.mentions import mentioned_in
 
 BURN_UP_DAYS = 60
 MIN_DAYS = 3
-# The fields that the editor and the conflict form save.
+# The fields saved by the editor and the conflict form.
 EDITED = ("title", "description", "status", "priority", "assignee", "epic_id", "due_date")
 LISTS = ("labels", "evidence", "blocked_reason", "references", "depends_on")
 
@@ -44,14 +44,14 @@ def item_context(request: HttpRequest, ref: str) -> dict[str, Any]:
         "item": found.item,
         "html": markdown(found.item["description"], may_tick=found.may_write),
         "has_local_links": "file://" in found.item["description"],
-        # Of a larger epic the whole history would have to be read; insights do that, for all tasks at once.
+        # A larger epic would need its whole history; insights read that for all tasks at once.
         "burn_up": _burn_up(request, ref) if 0 < len(found.tasks) < items.MOST else "",
         **_offered(request),
     }
 
 
 def _burn_up(request: HttpRequest, ref: str) -> SafeString | str:
-    """Nothing where a line would be a point."""
+    """Draw the burn-up chart, or return "" where its lines would be points."""
     flow = insights.flow(request.user, BURN_UP_DAYS, epic=parse_ref(ref, "EPIC"))
     if flow.known_days < MIN_DAYS:
         return ""
@@ -77,7 +77,7 @@ def hover(request: HttpRequest, ref: str) -> HttpResponse:
 
 @page()
 def links(request: HttpRequest, ref: str) -> HttpResponse:
-    """What names this one; asked for after the rest, because it is a search."""
+    """Show backlinks. Loaded after the rest, because it is a search."""
     return show(request, "viewer/_links.html", {"mentions": mentioned_in(request.user, ref)})
 
 
@@ -90,7 +90,7 @@ def history(request: HttpRequest, ref: str) -> HttpResponse:
 
 @page("GET", "HEAD", "POST")
 def edit(request: HttpRequest, ref: str) -> HttpResponse:
-    """Title and description in one form, also without JavaScript; POST saves every field it carries."""
+    """Edit title and description in one form, also without JavaScript. POST saves every field it carries."""
     if request.method == "POST":
         return _save(request, ref)
     found = items.item_page(actor_of(request), ref)
@@ -100,7 +100,7 @@ def edit(request: HttpRequest, ref: str) -> HttpResponse:
 
 
 def _save(request: HttpRequest, ref: str) -> HttpResponse:
-    """One batch, so that a conflict in one field saves none. The conflict form comes back with a choice in `take`."""
+    """Save in one batch, so that a conflict in one field saves none. The conflict form returns a choice in `take`."""
     actor = actor_of(request)
     edits = items.changed(actor, ref, _edits(request))
     if request.POST.get("take") == "theirs":
@@ -123,7 +123,7 @@ def _save(request: HttpRequest, ref: str) -> HttpResponse:
 
 
 def _edits(request: HttpRequest) -> list[items.Edit]:
-    """With `take=mine` the writer's own text counts, not the merge that stands beside it."""
+    """Return the edits. With `take=mine` the author's own text counts, not the merge beside it."""
     taken = "_mine" if request.POST.get("take") == "mine" else ""
     found = []
     for name in EDITED:
@@ -134,7 +134,7 @@ def _edits(request: HttpRequest) -> list[items.Edit]:
 
 
 def _unix(text: str) -> str:
-    """Browsers send line ends as CRLF."""
+    """Convert CRLF, which browsers send, to LF."""
     return text.replace("\r\n", "\n")
 
 
@@ -181,7 +181,7 @@ def _done(request: HttpRequest, ref: str) -> HttpResponse:
 
 @page("POST")
 def edit_list(request: HttpRequest, ref: str) -> HttpResponse:
-    """One entry more or less in a list."""
+    """Add or remove one entry of a list."""
     name, value, index = (request.POST.get(part, "") for part in ("field", "value", "index"))
     if name not in LISTS:
         raise ValidationFailed(f"{name!r} is not a list.", field="field", allowed_values=list(LISTS))
@@ -212,7 +212,7 @@ def comment(request: HttpRequest, ref: str) -> HttpResponse:
 
 @page("POST")
 def reword(request: HttpRequest, ref: str, number: int) -> HttpResponse:
-    """A comment said better, or taken back."""
+    """Edit or delete a comment."""
     actor, uri, etag = actor_of(request), build("comments", str(number)), request.POST.get("etag") or None
     if request.POST.get("remove"):
         write_path.archive(actor, uri, etag)
@@ -240,7 +240,7 @@ def archive(request: HttpRequest, ref: str) -> HttpResponse:
 
 @page("POST")
 def convert(request: HttpRequest, ref: str) -> HttpResponse:
-    """Links to files of one machine become addresses that work everywhere, where there is one."""
+    """Convert links to local files into portable addresses, where they exist."""
     converted = convert_links.convert_description(actor_of(request), build(items.collection_of(ref), ref))
     return _item(request, ref, converted=converted) if is_fragment(request) else redirect("viewer:item", ref)
 

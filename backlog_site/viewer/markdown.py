@@ -1,6 +1,6 @@
-"""Markdown → safe HTML: raw HTML in the source stays text, what is made is cleaned once more, nothing loads from elsewhere.
+"""Render Markdown to safe HTML: raw HTML stays text, the output is sanitized again, and nothing loads from other hosts.
 
-Long texts and texts with code are rendered by the child process of isolation.py, under a limit of CPU time. This module
+Long texts and texts with code are rendered by the child process of isolation.py, under a CPU time limit. This module
 therefore imports nothing that needs Django's settings.
 """
 
@@ -27,14 +27,14 @@ from backlog_site.viewer.destinations import OWN_SCHEMES, REF, Destination, reso
 from backlog_site.viewer.highlighting import highlight_here, language_of
 from backlog_site.viewer.isolation import renderer
 
-# Texts beyond one of these are shown as they were written.
+# Texts above one of these limits are shown as plain text.
 MAX_TEXT = 100_000
 MAX_MARKS = 20_000
 COSTLY = "[*_~`<|\n"
-# Up to these a text without code is rendered in this process: the most expensive one takes 0.1 CPU seconds.
+# Up to these limits a text without code is rendered in this process: the most expensive one takes 0.1 CPU seconds.
 MAX_TEXT_HERE = 10_000
 MAX_MARKS_HERE = 1_500
-# The name of a check box; resources_app.writing.checklists compares as many characters when the box is ticked.
+# Length of a check box name; resources_app.writing.checklists compares as many characters when the box is ticked.
 BOX_LABEL = 100
 MAX_LINK = 2000
 _ADDRESS = r"(?:mcp|file|ib)://[^\s<>\"'`()\[\]{}|]*[^\s<>\"'`()\[\]{}|.,;:!?*_~]"
@@ -45,7 +45,7 @@ _NOT_IN_ID = re.compile(r"[^\w\- ]")
 _BOXES = ("[ ] ", "[x] ", "[X] ")
 _NOT_A_LINK = '<span class="local">{}</span>'
 _LOCAL = '<span class="local" title="A path of one machine: it does not work on another">one machine</span>'
-# The page's own title is an h2; what a text calls its first level comes below.
+# The page title is an h2; the first heading level of a text comes below it.
 _TOP_HEADING = 3
 
 _TAGS = nh3.ALLOWED_TAGS | {"input", "figure"}
@@ -67,9 +67,9 @@ _REGIONS = (
 
 
 def render(text: str, *, may_tick: bool = False, base: str = "") -> SafeString:
-    """Return HTML. `may_tick` leaves the check boxes of lists enabled; each carries the line it stands in.
+    """Return HTML. `may_tick` keeps the check boxes of lists enabled; each carries its line number.
 
-    `base` is the address of the file that the text is, against which its relative links are resolved.
+    `base` is the address of the file that contains the text, against which relative links are resolved.
     """
     marks = sum(map(text.count, COSTLY))
     if len(text) > MAX_TEXT or marks > MAX_MARKS:
@@ -84,7 +84,7 @@ def render(text: str, *, may_tick: bool = False, base: str = "") -> SafeString:
 
 
 def render_here(text: str, *, may_tick: bool, base: str, highlighted: bool = False) -> str:
-    """Render in this process, without a limit of time. `highlighted` marks the code in fences."""
+    """Render in this process, without a time limit. `highlighted` highlights the code in fences."""
     made = _markdown.render(text, {"context": _Context(may_tick, base, highlighted)})
     clean = nh3.clean(
         made,
@@ -99,7 +99,7 @@ def render_here(text: str, *, may_tick: bool, base: str, highlighted: bool = Fal
 
 
 def destination(url: str) -> str:
-    """Return where a reference leads, or "" where it cannot be followed."""
+    """Return the target of a reference, or "" if it cannot be followed."""
     return resolve(url).href
 
 
@@ -124,7 +124,7 @@ def _fence(self: RendererHTML, tokens: Sequence[Token], index: int, options: Any
 
 
 class _BoundedLinks(LinkifyIt):  # type: ignore[misc]  # the package has no types
-    """Looks no further for the end of a link than links are long: a text of nothing but their beginnings cost its square."""
+    """Bound the search for the end of a link. A text of nothing but link beginnings took quadratic time."""
 
     _BEHIND = 8
 
@@ -138,7 +138,7 @@ class _BoundedLinks(LinkifyIt):  # type: ignore[misc]  # the package has no type
 
 
 def _link_nearby(state: StateInline, silent: bool) -> bool:
-    """The same for the beginning of a link; what is left out here is found among the texts afterwards."""
+    """Bound the search for the beginning of a link. Links skipped here are found among the texts afterwards."""
     return len(state.pending) <= MAX_LINK and linkify(state, silent)
 
 
@@ -160,12 +160,12 @@ def _rewrite(state: StateCore) -> None:
 
 
 def section_id(heading: str) -> str:
-    """The id of a section, from its heading or from the fragment of a link to it, as GitHub makes them."""
+    """Return the id of a section, from its heading or from a link fragment, as GitHub makes them."""
     return "s-" + _NOT_IN_ID.sub("", heading.strip().lower()[:MAX_LINK]).replace(" ", "-")
 
 
 def _name_sections(tokens: list[Token]) -> None:
-    """The second section of a name is `name-1`."""
+    """Set the ids of sections. The second section of a name is `name-1`."""
     seen: Counter[str] = Counter()
     for token, inline in pairwise(tokens):
         if token.type == "heading_open":
@@ -175,7 +175,7 @@ def _name_sections(tokens: list[Token]) -> None:
 
 
 def _mark_checklists(tokens: list[Token]) -> None:
-    """An item that begins with a box carries the state of the box, and its list says that it has some."""
+    """Mark list items that begin with a check box with its state, and mark their list."""
     lists: list[Token] = []
     for before, token, inline in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if before.type in {"bullet_list_open", "ordered_list_open"}:
@@ -192,7 +192,7 @@ def _mark_checklists(tokens: list[Token]) -> None:
 
 
 def _align_by_class(token: Token) -> None:
-    """Styles inside the page are refused by its policy."""
+    """Replace inline styles, which the page's policy blocks, with classes."""
     style = _ALIGN.search(str(token.attrs.pop("style", "")))
     if style:
         token.attrSet("class", f"align-{style[1]}")
@@ -219,13 +219,13 @@ def _inline(block: Token, context: _Context) -> Iterator[Token]:
 
 
 def _destination_of(link: Token, base: str) -> Destination:
-    """What was only guessed to be a link, such as //host, becomes the text it was without a word about it."""
+    """Return the link's destination. An unresolvable auto-detected link such as //host silently stays text."""
     to = resolve(str(link.attrGet("href") or ""), "" if link.info == "auto" else base)
     return to if to.href or link.info != "auto" else Destination()
 
 
 def _opening(to: Destination, link: Token) -> Iterator[Token]:
-    """A link that leads nowhere is left out; its text stays."""
+    """Yield the opening tag. An unresolvable link is dropped; its text stays."""
     if not to.href:
         return
     link.attrSet("href", to.href)
@@ -239,7 +239,7 @@ def _opening(to: Destination, link: Token) -> Iterator[Token]:
 
 
 def _closing(to: Destination, link: Token) -> Iterator[Token]:
-    """The end of a link, with a mark where it does not work or does not work everywhere."""
+    """Yield the closing tag, with a marker if the link does not work, or works on one machine only."""
     if to.href:
         yield link
     if to.uri.startswith("file://"):
@@ -249,7 +249,7 @@ def _closing(to: Destination, link: Token) -> Iterator[Token]:
 
 
 def _image(token: Token, base: str) -> Iterator[Token]:
-    """Pictures of our own are shown; those elsewhere become links, because a page here asks no other host."""
+    """Show images stored here. Images elsewhere become links, because a page here requests no other host."""
     to = resolve(str(token.attrGet("src") or ""), base)
     if to.uri:
         token.attrSet("src", "/raw/?uri=" + quote(to.uri, safe=""))

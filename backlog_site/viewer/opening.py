@@ -1,4 +1,6 @@
-"""Any address beside what one reads: a file, a folder, a part of a task; rendered, highlighted, shown or offered."""
+"""Open any address beside the current page: a file, a folder or a field of a task; rendered, highlighted, shown or
+offered.
+"""
 
 import csv
 import io
@@ -33,9 +35,9 @@ PICTURES = {"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", 
 MAX_SHOWN = 2_000_000
 MAX_ROWS = 500
 MAX_CELLS = 20_000
-# Texts with more lines are shown without line numbers.
+# Longer texts are shown without line numbers.
 MAX_LINES = 20_000
-# What is handed out as it is may be anything: it runs nothing, asks nothing and is nobody's page.
+# Raw content may be anything: it must run nothing, request nothing and not be framed.
 RAW_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'"
 _ITEM = re.compile(r"mcp://backlog/(?:tasks|epics|archive)/((?:TASK|EPIC)-\d{4,})")
 _LINES = re.compile(r"L(\d{1,7})(?:-L?(\d{1,7}))?")
@@ -49,7 +51,7 @@ class Opened:
     size: int
     version: int | None
     path: str
-    # One of these says how it is shown.
+    # One of these holds the content, depending on how it is shown.
     html: SafeString | None = None
     numbers: SafeString | None = None
     code: SafeString | None = None
@@ -89,7 +91,7 @@ def open_uri(request: HttpRequest) -> HttpResponse:
 
 @page()
 def raw(request: HttpRequest) -> HttpResponse:
-    """The bytes. Pictures may be shown inside our pages; everything else is a download."""
+    """Return the bytes. Images may be shown inside our pages; everything else is a download."""
     reading = read(actor_of(request), request.GET.get("uri", ""))
     contents = reading.contents
     body = (
@@ -112,7 +114,7 @@ def raw(request: HttpRequest) -> HttpResponse:
 
 @page()
 def files(request: HttpRequest, path: str = "resources") -> HttpResponse:
-    """The tree of files, a folder at a time."""
+    """Show the file tree, a folder at a time."""
     reading = read(actor_of(request), _with_query(request, uris.build_path(path.strip("/"))))
     if not _is_folder(reading):
         return redirect("/open/?uri=" + quote(reading.uri, safe=""))
@@ -175,14 +177,14 @@ def _fill(opened: Opened, reading: Reading, shown: dict[str, Any], fragment: str
 
 
 def _base(reading: Reading) -> str:
-    """The address that relative links start from: only a file has a folder."""
+    """Return the base address of relative links. Only a file has one."""
     uri = uris.parse(reading.uri)
     is_file = uri.scheme == "file" or (uri.scheme == "mcp" and uri.segments[0] in AREAS)
     return str(uri.without_version()) if is_file else ""
 
 
 def _rows(text: str) -> list[list[str]]:
-    """The rows of a table; none for what the reader refuses or a page cannot hold, which is then shown as text."""
+    """Return the rows of a table. Returns none if it is malformed or too large, and the file is then shown as text."""
     try:
         rows = list(islice(csv.reader(io.StringIO(text)), MAX_ROWS))
     except csv.Error:
@@ -191,7 +193,7 @@ def _rows(text: str) -> list[list[str]]:
 
 
 def _numbered(marked: str, fragment: str) -> tuple[SafeString, SafeString]:
-    """The line numbers and the lines, those that the fragment names marked and scrolled to."""
+    """Return the line numbers and the lines. Lines named by the fragment are marked and scrolled to."""
     lines = marked.rstrip("\n").split("\n")
     if len(lines) > MAX_LINES:
         return mark_safe(""), mark_safe(marked)  # noqa: S308  escaped or marked by Pygments
@@ -208,7 +210,7 @@ def _numbered(marked: str, fragment: str) -> tuple[SafeString, SafeString]:
 
 
 def _at_section(html: SafeString, fragment: str) -> SafeString:
-    """The section that the fragment names is scrolled to."""
+    """Scroll to the section that the fragment names."""
     here = f'id="{section_id(unquote(fragment))}"'
     return mark_safe(html.replace(here, f'{here} tabindex="-1" autofocus', 1)) if fragment else html  # noqa: S308  as before
 
@@ -218,14 +220,14 @@ def _contained(contents: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _shelf(contents: dict[str, Any]) -> list[dict[str, Any]]:
-    """A folder of IntelligenceBank, or the assets in it."""
+    """Return the entries of an IntelligenceBank folder: subfolders and assets."""
     shown = [(one, "folder") for one in contents.get("subfolders", ())]
     shown += [(one, "folder" if "folder" in one.get("type", "") else "asset") for one in contents.get("results", ())]
     return [{"uri": one["uri"], "type": kind, "title": _name(one), "path": one["uri"]} for one, kind in shown]
 
 
 def _name(one: dict[str, Any]) -> str:
-    """A folder and an asset have a name, a hit of the search has a title."""
+    """Return the name of a folder or asset, or the title of a search hit."""
     return str(one.get("name") or one.get("title") or one["uri"])
 
 
@@ -238,7 +240,7 @@ def _title(reading: Reading, shown: dict[str, Any]) -> str:
 
 
 def _is_folder(reading: Reading) -> bool:
-    """A file is a text or bytes, also when it is JSON."""
+    """Return whether the reading is a folder. A file is text or bytes, even when it is JSON."""
     uri = uris.parse(reading.uri)
     is_place = uri.scheme == "file" or (uri.scheme == "mcp" and uri.segments[0] in AREAS)
     return isinstance(reading.contents, dict) and is_place

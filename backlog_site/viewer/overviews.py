@@ -1,4 +1,4 @@
-"""Desk, activity, insights, background work: the pages that look at all of it."""
+"""Serve the overview pages: desk, activity, insights and background work."""
 
 import json
 import re
@@ -40,7 +40,7 @@ def my_desk(request: HttpRequest) -> HttpResponse:
 
 @page("POST")
 def put_off(request: HttpRequest) -> HttpResponse:
-    """Done for today: the desk of this browser leaves it out until tomorrow."""
+    """Hide an item from this browser's desk until tomorrow."""
     today = timezone.localdate()
     response = redirect("viewer:desk")
     refs = [*_put_off(request), request.POST.get("ref", "")]

@@ -1,4 +1,6 @@
-"""The Content-Security-Policy of every answer. Pages run scripts of this site alone; the admin's framework needs more."""
+"""Set the Content-Security-Policy of every response. Pages run only scripts of this site; the admin's framework needs
+more.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -40,7 +42,7 @@ class ContentSecurityPolicyMiddleware:
 
 
 def _with_policy(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    """A view that has a policy of its own keeps it."""
+    """Set the policy unless the view has set one."""
     response.headers.setdefault(HEADER, _policy_for(request.path))
     return response
 

@@ -1,4 +1,4 @@
-"""The child process of isolation.py: reads one request a line, answers one line of HTML, ends at the limit of CPU time."""
+"""Run the child process of isolation.py: read a request per line, answer a line of HTML, end at the CPU time limit."""
 
 import gc
 import json
@@ -12,7 +12,7 @@ from backlog_site.viewer.markdown import render_here
 
 
 def serve() -> None:
-    """Answer until the input ends. The default action of SIGPROF ends the process, also inside a regular expression."""
+    """Answer until the input ends. The default action of SIGPROF ends the process, even inside a regular expression."""
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     # Ctrl-C reaches the whole process group; the parent decides when the child ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""What every page has in common: who may see it, what stands around it, and how a refusal looks."""
+"""Provide what every page shares: access, the surrounding layout and error display."""
 
 import json
 from collections.abc import Callable
@@ -29,7 +29,10 @@ THEMES = ("light", "dark")
 
 
 def page(*methods: str) -> Callable[[View], View]:
-    """For people who have signed in and have a role, in their time zone. What the domain refuses is shown, not thrown."""
+    """Decorate a view for signed-in users with a role, in their time zone.
+
+    Shows domain errors instead of raising them.
+    """
 
     def decorate(view: View) -> View:
         @wraps(view)
@@ -65,14 +68,14 @@ def _answer(view: View, request: HttpRequest, methods: tuple[str, ...], *args: A
 
 
 def _refuse_nul(request: HttpRequest) -> None:
-    """PostgreSQL takes it in no text, not even in one that is only looked for."""
+    """Reject NUL, which PostgreSQL accepts in no text, not even in a search."""
     for name, values in (*request.GET.lists(), *request.POST.lists()):
         if any("\x00" in str(value) for value in values):
             raise ValidationFailed("No value can hold a NUL character.", field=name)
 
 
 def _to_login(request: HttpRequest) -> HttpResponse:
-    """A fragment cannot show the login page: the whole browser goes there."""
+    """Redirect to the login page. A fragment cannot show it, so the whole browser navigates."""
     target = f"{settings.LOGIN_URL}?{urlencode({'next': request.get_full_path()})}"
     if is_fragment(request):
         return HttpResponse(status=204, headers={"HX-Redirect": settings.LOGIN_URL})
@@ -88,7 +91,7 @@ def wants_json(request: HttpRequest) -> bool:
 
 
 def theme_of(request: HttpRequest) -> str:
-    """Light or dark as chosen here; otherwise as the system has it."""
+    """Return the theme chosen here, or "" for the system's."""
     theme = request.COOKIES.get("theme", "")
     return theme if theme in THEMES else ""
 
@@ -98,12 +101,12 @@ def actor_of(request: HttpRequest) -> Actor:
 
 
 def person_of(request: HttpRequest) -> User:
-    """Behind `page`, where nobody is anonymous."""
+    """Return the user of a view behind `page`, which admits no anonymous users."""
     return cast(User, request.user)
 
 
 def show(request: HttpRequest, template: str, context: dict[str, Any], status: int = 200) -> HttpResponse:
-    """A fragment is the template alone; a page has the shell around it."""
+    """Render a fragment as the template alone, or a page with the layout around it."""
     around = {} if is_fragment(request) else _around(request)
     return render(request, template, {**around, **context, "may_write": may_write(request.user)}, status=status)
 
@@ -116,19 +119,19 @@ def refusal(request: HttpRequest, error: BacklogError) -> HttpResponse:
     if error.status == HTTPStatus.SERVICE_UNAVAILABLE:
         response["Retry-After"] = str(RETRY_AFTER_SECONDS)
     if is_fragment(request) and request.method == "POST":
-        # What the reader has before them stays; the browser tells why nothing happened.
+        # The current content stays; the browser shows why nothing happened.
         told = {"message": error.message, "suggestion": error.suggestion}
         response["HX-Reswap"], response["HX-Trigger"] = "none", json.dumps({"refused": told})
     return response
 
 
 def whole_number(text: str) -> int | None:
-    """From a form or an address, if a database can hold it. To `isdigit` more is a digit than to `int`."""
+    """Parse a number from a form or a URL if a database can store it. `isdigit` accepts more digits than `int`."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
 def pairs_of(query: QueryDict, *known: str) -> list[tuple[str, str]]:
-    """Those of the parameters that filter, as the collection language has them. A field left empty filters nothing."""
+    """Return the filter parameters in the collection language. An empty field filters nothing."""
     pairs = [(name, value) for name, values in query.lists() for value in values if name in known and value]
     return [(name, "" if value == "none" and name in {"assignee", "epic_id"} else value) for name, value in pairs]
 
@@ -139,6 +142,6 @@ def _around(request: HttpRequest) -> dict[str, Any]:
         "open_count": boards.open_count(request.user) if request.user.is_authenticated else 0,
         "is_admin": is_admin(request.user),
         "time_zone": timezone.get_current_timezone_name(),
-        # Where the feed of changes stood before the page was made: what comes after it is told by the stream.
+        # The end of the change feed before the page was rendered; the stream delivers later changes.
         "position": watching.end_of_feed(),
     }

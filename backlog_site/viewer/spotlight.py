@@ -1,4 +1,4 @@
-"""The search box: titles to keep in the browser, and snippets from the server with what matched marked."""
+"""Serve the search box: titles to cache in the browser, and snippets from the server with matches highlighted."""
 
 import re
 from typing import Any
@@ -20,7 +20,7 @@ from search_app.search import search_unified
 TITLES = 3000
 HITS = 12
 _ICONS = {"ib_folder": "folder", "ib_resource": "asset"}
-# Filters that can be typed here → what the search calls them.
+# Filters that can be typed here → parameters of the search.
 _FILTERS = {"status": "status", "label": "label", "assignee": "assignee", "epic_id": "parent_id"}
 _COLLECTIONS = {"": "tasks", "task": "tasks", "epic": "epics"}
 _WORD = re.compile(r"\w+")
@@ -46,7 +46,7 @@ def hits(request: HttpRequest) -> HttpResponse:
 
 
 def _found(actor: Actor, words: str, kind: str, pairs: list[tuple[str, str]]) -> dict[str, Any]:
-    """Filters beside words narrow the search; alone they ask the collection, because a search finds nothing without words."""
+    """Search with filters beside words. Filters alone query the collection, because a search needs words."""
     if not words:
         return _listed(actor, kind, pairs)
     given: dict[str, Any] = {"types": [kind]} if kind else {}
@@ -57,7 +57,7 @@ def _found(actor: Actor, words: str, kind: str, pairs: list[tuple[str, str]]) ->
 
 
 def _listed(actor: Actor, kind: str, pairs: list[tuple[str, str]]) -> dict[str, Any]:
-    """The last changed first. What is no task and no epic has none of these fields, and an epic is in no epic."""
+    """List the last changed first. Only tasks and epics have these fields, and an epic is in no epic."""
     collection = _COLLECTIONS.get(kind)
     if not collection or (kind == "epic" and any(name == "epic_id" for name, _ in pairs)):
         return {}
@@ -77,12 +77,12 @@ def _hit(hit: dict[str, Any], words: str) -> dict[str, Any]:
 
 
 def _more_than(title: str, snippet: str) -> str:
-    """A snippet that only repeats the title says nothing."""
+    """Return the snippet unless it only repeats the title."""
     return "" if snippet.strip() == title.strip() else snippet
 
 
 def marked(text: str, words: str) -> SafeString:
-    """Each word of the text that begins like one that was asked for."""
+    """Highlight each word of the text that begins like a query word."""
     wanted = tuple(word.casefold()[:40] for word in _WORD.findall(words))
     parts: list[str] = []
     position = 0

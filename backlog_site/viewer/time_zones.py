@@ -1,4 +1,4 @@
-"""The reader's time zone, which the browser names in a cookie. Without one, or with one unknown here, times are in UTC."""
+"""Determine the reader's time zone from a cookie set by the browser. Missing or unknown names fall back to UTC."""
 
 import datetime
 from functools import lru_cache
@@ -16,5 +16,5 @@ def zone_of(request: HttpRequest) -> datetime.tzinfo:
 
 @lru_cache(1)
 def _known() -> frozenset[str]:
-    """Return the names in the time zone database; reading them walks a folder."""
+    """Return the names in the time zone database, cached because reading them walks a folder."""
     return frozenset(available_timezones())

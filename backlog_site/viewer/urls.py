@@ -1,4 +1,4 @@
-"""The routes of the viewer."""
+"""Route the viewer."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""Filters one can type: `@me status:blocked label:bug thumbnails`. What is no filter stays a word to look for."""
+"""Parse typed filters such as `@me status:blocked label:bug thumbnails`. Other words stay search words."""
 
 from collections.abc import Iterable
 
@@ -6,13 +6,13 @@ from backlog_site.viewer.queries.people import team
 from resources_app.fields.declarations import parse_ref
 from resources_app.vocabulary import Priority, Status
 
-# As typed → as the collection language has it.
+# Typed name → field of the collection language.
 NAMES = {"status": "status", "label": "label", "epic": "epic_id", "priority": "priority"}
 _CLOSED = {"status": Status.labels, "priority": Priority.labels}
 
 
 def read_words(text: str, me: str, known: Iterable[str] = NAMES.values()) -> tuple[list[tuple[str, str]], str]:
-    """The filters as pairs, and the rest. The beginning of a status or a name is enough: `status:bl @ali`."""
+    """Return the filters as pairs, and the rest. A prefix of a status or a name is enough: `status:bl @ali`."""
     pairs: list[tuple[str, str]] = []
     rest: list[str] = []
     for word in text.split():

@@ -1,4 +1,4 @@
-"""One small interface (base.py), implemented once for each database."""
+"""Implement one small interface (base.py) for each database."""
 
 from django.db import connection
 

@@ -1,4 +1,7 @@
-"""What a database must do for the search. Terms, filters, scores, snippets and paging sit above and are shared."""
+"""Define what a database must do for search.
+
+Terms, filters, scores, snippets and paging sit above it and are shared.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,20 +12,20 @@ Order = Literal["newest", "recent"]
 
 @dataclass(frozen=True)
 class Token:
-    """A token to look for. `text` is letters and digits alone; backends quote it nevertheless."""
+    """Represent a token to search for. `text` contains only letters and digits; backends quote it anyway."""
 
     text: str
     is_prefix: bool = False
     in_title: bool = False
 
 
-# One word of a query: any of its tokens is a match.
+# One word of a query, matched by any of its tokens.
 Clause = tuple[Token, ...]
 
 
 @dataclass(frozen=True)
 class Expression:
-    """Which documents match: those with any clause, or with every one; anywhere or in the title."""
+    """Select documents that have any clause, or every one; anywhere or in the title."""
 
     clauses: tuple[Clause, ...]
     every: bool = False
@@ -30,12 +33,12 @@ class Expression:
 
 
 class Candidate(NamedTuple):
-    """A match with what ranking needs. The tokens of a text have a space on each side of each."""
+    """Hold a match with the data ranking needs. Each token of a text has a space on both sides."""
 
     id: int
     kind: str
     object_id: int
-    # When it last changed, in days since 1970.
+    # Time of the last change, in days since 1970.
     changed: float
     length: int
     title_key: int
@@ -45,27 +48,30 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class Allowed:
-    """The documents a search may find, as SQL to be joined: filters are inside the search, never after it."""
+    """Restrict a search to allowed documents, as SQL to join: filters run inside the search, never after it."""
 
     sql: str
     params: tuple[Any, ...]
-    # Each document has one of these marks, if it is for everybody, or one of those, if it is limited: the latter only where
-    # the caller may see any such. They narrow; the SQL alone decides.
+    # Every allowed document has one of the `shared` marks if all readers may see it, or one of the `limited` marks if
+    # not. `limited` is set only if the caller may see such documents. Marks only narrow the search; the SQL alone
+    # decides.
     shared: tuple[str, ...] = ()
     limited: tuple[str, ...] = ()
-    # What has a mark of what is shared is allowed: there is nothing else to ask.
+    # A document with a `shared` mark is allowed without any further check.
     marks_suffice: bool = False
 
     COLUMNS: ClassVar = ("id", "kind", "object_id", "updated_at", "length", "title_key")
 
     @property
     def condition(self) -> str:
-        """What alone makes the choice, about the columns of the documents' table."""
+        """Return the condition that decides, on the columns of the documents table."""
         return self.sql.partition(" WHERE ")[2]
 
 
 class Text(NamedTuple):
-    """The tokens of a document, and its marks: what filters ask for most, for a backend that can look it up like a word."""
+    """Hold the tokens of a document and its marks, the most common filter values, for backends that can look them up
+    like words.
+    """
 
     title: str
     body: str
@@ -73,32 +79,34 @@ class Text(NamedTuple):
 
 
 class Backend(Protocol):
-    # Columns of the documents' rows that hold the text here, each with how a value is given to SQL.
+    # Columns of the documents table that hold the text in this backend, each with its SQL placeholder.
     text_columns: Mapping[str, str]
 
     def text_values(self, text: Text) -> tuple[str, ...]:
-        """For those columns."""
+        """Return the values of those columns."""
 
     def write(self, slot: str, texts: Mapping[int, Text]) -> None:
-        """The texts of rows that were just written, where they are kept apart."""
+        """Store the texts of newly written rows, where they are stored separately."""
 
     def mark(self, slot: str, number: int, marks: str) -> None:
-        """Other marks for a document whose words stay."""
+        """Replace the marks of a document whose words stay."""
 
     def remove(self, slot: str, ids: Sequence[int]) -> None: ...
 
     def clear(self, slot: str) -> None: ...
 
     def settle(self, slot: str) -> None:
-        """After a slot was filled: what the database needs to plan its queries well."""
+        """Update the planner statistics after a slot was filled."""
 
     def lock_shared(self) -> None:
-        """Taken by every writer: whoever changes the slots waits for them, and they see the change."""
+        """Take the shared lock, as every writer does. A slot change waits for the writers, and later writers see the
+        change.
+        """
 
     def lock_exclusive(self) -> None: ...
 
     def count(self, slot: str, expression: Expression, allowed: Allowed | None = None) -> int:
-        """Without `allowed`: how many documents of the whole index match."""
+        """Count matches. Without `allowed`, count in the whole index."""
 
     def candidates(
         self, slot: str, expression: Expression, allowed: Allowed, limit: int, without: Sequence[int] = ()
@@ -115,16 +123,19 @@ class Backend(Protocol):
         limit: int,
         without: Sequence[int] = (),
     ) -> list[int]:
-        """Ids of documents, newest document or most recently changed first."""
+        """Return ids of documents, newest document or most recently changed first."""
 
     def among(self, slot: str, ids: Sequence[int], allowed: Allowed) -> list[Candidate]:
-        """Those of these documents that may be found, whether they match or not."""
+        """Return the allowed documents among these, whether they match or not."""
 
     def known(self, slot: str, tokens: Collection[str]) -> set[str]:
-        """Those of many tokens, each of letters and digits alone, that any document of the whole index has."""
+        """Return the tokens that occur in any document of the whole index.
+
+        Each token contains only letters and digits.
+        """
 
     def matching(self, slot: str, expression: Expression) -> Any:
-        """An expression for the ids of all that match, to be put into a queryset's filter."""
+        """Return an expression for the ids of all matches, for use in a queryset's filter."""
 
 
 def leaving_out(ids: Sequence[int]) -> str:
@@ -132,5 +143,5 @@ def leaving_out(ids: Sequence[int]) -> str:
 
 
 def pad(tokens: Sequence[str]) -> str:
-    """Two spaces between tokens and one at each end, so that counting " token " misses no neighbour."""
+    """Join tokens with two spaces and add one at each end, so that counting " token " misses no neighbour."""
     return f" {'  '.join(tokens)} " if tokens else ""

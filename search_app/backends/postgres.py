@@ -1,4 +1,6 @@
-"""PostgreSQL: a GIN index over a tsvector made of our own tokens, in the documents' rows. It matches and counts."""
+"""Search PostgreSQL with a GIN index over a tsvector of our own tokens, stored in the documents table. It matches and
+counts.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -11,29 +13,30 @@ from search_app.backends.visibility_tokens import MARK
 
 _TABLE = "search_app_document"
 _ORDERS = {"newest": "id DESC", "recent": "updated_at DESC, kind, object_id"}
-# The number of an advisory lock; any will do that nobody else takes.
+# The key of an advisory lock; any unused number will do.
 _LOCK = 0x5EA2C4
 _CANDIDATE = "id, kind, object_id, extract(epoch FROM updated_at)::float8 / 86400, length, title_key, words"
-# No token has it.
+# A character that no token contains.
 _IN_TITLE = "^"
 _MARKS = f"ARRAY(SELECT lexeme FROM unnest(terms) WHERE starts_with(lexeme, '{MARK}') ORDER BY lexeme COLLATE \"C\")"  # noqa: S608
-# The planner takes looking into a tsvector for cheap. Most are stored apart: reading each takes ten times longer. So counts go
-# by the index always; for a page of matches, so dear are rows that the first ones are read only where most of them match.
+# The planner considers matching a tsvector cheap. Most are stored out of line, so reading each takes ten times longer.
+# Counts therefore always use the index. For result pages we raise `cpu_operator_cost`, so that rows are scanned in
+# order only where most of them match.
 _Planning = dict[str, str]
 _COUNTING: _Planning = {"enable_seqscan": "off", "enable_indexscan": "off"}
 _CHOOSING: _Planning = {"cpu_operator_cost": "1"}
 
 
 class PostgresBackend:
-    # Written with the row: a second statement would enter all words into the index once more.
+    # Written with the row: a second statement would index all words again.
     text_columns: Mapping[str, str] = {"words": "%s", "terms": "%s::tsvector"}
 
     def text_values(self, text: Text) -> tuple[str, ...]:
-        # In one: each would be fetched by itself from where long texts are kept.
+        # In one column: each would be fetched separately from TOAST storage.
         return f"{text.title}\n{text.body}", _vector(text)
 
     def write(self, slot: str, texts: Mapping[int, Text]) -> None:
-        """The texts came with the documents."""
+        """Do nothing: the texts were written with the documents."""
 
     def mark(self, slot: str, number: int, marks: str) -> None:
         given = sorted(marks.split())
@@ -44,10 +47,10 @@ class PostgresBackend:
         )
 
     def remove(self, slot: str, ids: Sequence[int]) -> None:
-        """The texts go with the documents."""
+        """Do nothing: the texts are deleted with the documents."""
 
     def clear(self, slot: str) -> None:
-        """The texts go with the documents."""
+        """Do nothing: the texts are deleted with the documents."""
 
     def settle(self, slot: str) -> None:
         _execute(f"ANALYZE {_TABLE}")
@@ -59,7 +62,9 @@ class PostgresBackend:
         _execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
 
     def count(self, slot: str, expression: Expression, allowed: Allowed | None = None) -> int:
-        """What everybody may see is counted by words and marks alone, without asking anything of each match."""
+        """Count matches. Documents shared with all readers are counted by words and marks alone, without a check per
+        match.
+        """
         if allowed is None:
             return _count(_everything(slot), _match(expression))
         asked = _everything(slot) if allowed.marks_suffice else allowed
@@ -70,7 +75,7 @@ class PostgresBackend:
     def candidates(
         self, slot: str, expression: Expression, allowed: Allowed, limit: int, without: Sequence[int] = ()
     ) -> list[Candidate]:
-        """First which ones, then their texts: what is sorted stays short."""
+        """Select the ids first, then their texts, so that the sorted rows stay short."""
         source, params = _matches(expression, allowed)
         newest = f"SELECT id {source} AND id <> ALL(%s) ORDER BY id DESC LIMIT %s"
         return _candidates(f"id = ANY(ARRAY({newest}))", [*params, list(without), limit])
@@ -108,7 +113,9 @@ def _everything(slot: str) -> Allowed:
 
 
 def _matches(expression: Expression, allowed: Allowed) -> tuple[str, list[Any]]:
-    """The words are in the rows that `allowed` is about: the match is one more condition."""
+    """Return the source of matches. The words are columns of the rows `allowed` selects, so the match is one more
+    condition.
+    """
     source = f"FROM {_TABLE} WHERE {allowed.condition} AND terms @@ %s::tsquery"
     return source, [*allowed.params, _match(expression, allowed.shared + allowed.limited)]
 
@@ -136,7 +143,8 @@ def _token(token: Token, in_title: bool) -> str:
 
 
 def _vector(text: Text) -> str:
-    """Which tokens there are, and once more, tagged, those of the title. How often each occurs is counted in the text itself.
+    """Return the set of tokens, with the title's tokens repeated and tagged. Frequencies are counted in the text
+    itself.
 
     PostgreSQL's own weights are not in its index: each match would be read again to see where the word stands.
     """
@@ -156,12 +164,15 @@ def _candidates(condition: str, params: Sequence[Any]) -> list[Candidate]:
 
 
 def _select(sql: str, params: Sequence[Any], planning: _Planning = _CHOOSING) -> list[Any]:
-    """One round trip and one transaction; in a transaction of the caller the settings would outlive it."""
+    """Run the query in one round trip and one transaction.
+
+    Inside a caller's transaction the settings would outlive it.
+    """
     before = [f"SET LOCAL {name} = {value}" for name, value in planning.items()]
     after = [f"SET LOCAL {name} = DEFAULT" for name in planning]
     with connection.cursor() as cursor:
         cursor.execute("; ".join([*before, sql, *after]), params)
-        # Past the answers to the settings.
+        # Skip the results of the settings.
         for _ in before:
             cursor.nextset()
         return list(cursor.fetchall())

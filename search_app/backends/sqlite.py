@@ -1,4 +1,6 @@
-"""SQLite: FTS5 in the same file and the same transaction as the write. It matches and counts; scores are made above."""
+"""Search SQLite with FTS5, in the same file and transaction as the write. It matches and counts; scores are computed
+above.
+"""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -41,21 +43,23 @@ class SqliteBackend:
 
     def clear(self, slot: str) -> None:
         with connection.cursor() as cursor:
-            # Deleting the rows would take each text apart again.
+            # Deleting the rows would tokenize each text again.
             cursor.execute(f"DROP TABLE {_TABLES[slot]}")
             cursor.execute(_CREATE.format(_TABLES[slot]))
 
     def settle(self, slot: str) -> None:
-        """The joins are written in the order they run."""
+        """Do nothing: the joins are written in execution order."""
 
     def lock_shared(self) -> None:
-        """One writer at a time anyway."""
+        """Do nothing: SQLite has one writer at a time."""
 
     def lock_exclusive(self) -> None:
-        """One writer at a time anyway."""
+        """Do nothing: SQLite has one writer at a time."""
 
     def count(self, slot: str, expression: Expression, allowed: Allowed | None = None) -> int:
-        """What everybody may see is counted by words and marks alone, without reading a row for each match."""
+        """Count matches. Documents shared with all readers are counted by words and marks alone, without reading a row
+        per match.
+        """
         if allowed is None:
             return _count(slot, _match(expression))
         shared = _count(slot, _match(expression, allowed.shared), None if allowed.marks_suffice else allowed)
@@ -66,7 +70,7 @@ class SqliteBackend:
         self, slot: str, expression: Expression, allowed: Allowed, limit: int, without: Sequence[int] = ()
     ) -> list[Candidate]:
         source, params = _joined(slot, _match(expression, allowed.shared + allowed.limited), allowed)
-        # By rowid FTS5 itself gives the order, so that LIMIT ends the reading.
+        # FTS5 itself returns rowid order, so LIMIT ends the reading.
         return _candidates(
             f"{source} {leaving_out(without)} ORDER BY f.rowid DESC LIMIT %s", [*params, *without, limit]
         )
@@ -112,7 +116,7 @@ def _count(slot: str, match: str, allowed: Allowed | None = None) -> int:
 
 
 def _joined(slot: str, match: str, allowed: Allowed) -> tuple[str, list[Any]]:
-    """CROSS JOIN keeps the order: matches first, then each one's row by its key."""
+    """Return the joined source. CROSS JOIN keeps the order: matches first, then each row by its key."""
     table = _TABLES[slot]
     source = f"FROM {table} f CROSS JOIN ({allowed.sql}) d ON d.id = f.rowid WHERE f.{table} MATCH %s"
     return source, [*allowed.params, match]
@@ -121,7 +125,7 @@ def _joined(slot: str, match: str, allowed: Allowed) -> tuple[str, list[Any]]:
 def _match(expression: Expression, marks: Sequence[str] = ()) -> str:
     joined = (" AND " if expression.every else " OR ").join(_clause(clause) for clause in expression.clauses)
     words = f"title : ({joined})" if expression.in_title else f"({joined})"
-    # Marks are rarer than the words that take long, so they come first.
+    # Marks are rarer than the slow words, so they come first.
     return f"marks : ({' OR '.join(map(_quoted, marks))}) AND {words}" if marks else words
 
 

@@ -1,1 +1,1 @@
-"""The index: what a document is, how it is written and rebuilt."""
+"""Define the documents of the index, write them and rebuild them."""

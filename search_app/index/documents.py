@@ -1,4 +1,4 @@
-"""What is searchable of each kind of thing: its fields as texts, and the row and tokens the index keeps of it."""
+"""Define the searchable content of each kind: its fields as texts, and its row and tokens in the index."""
 
 import hashlib
 from collections import defaultdict
@@ -20,8 +20,8 @@ from search_app.backends.visibility_tokens import marks_of
 from search_app.models import Document
 from search_app.tokens import AS_WRITTEN, analyse, fold
 
-# Of a longer text the beginning and the end are indexed, so that what was appended is found: a write must not take longer
-# the longer the text is, and a search must not have to read megabytes for one candidate.
+# Only the beginning and the end of a longer text are indexed, so that appended text is found. Write time must not grow
+# with the text, and a search must not read megabytes for one candidate.
 MAX_INDEXED = 48_000
 ENDING = 16_000
 SEPARATOR = "\x1f"
@@ -35,7 +35,7 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """A kind of thing that is indexed. A write that changes none of `texts` leaves the indexed words alone."""
+    """Describe an indexed kind. A write that changes none of `texts` leaves the indexed words unchanged."""
 
     kind: str
     model: type[Any]
@@ -80,7 +80,7 @@ def _mirrored_fields(thing: IBFolder | IBResource, _: Sequence[str]) -> list[Fie
 
 _ITEM_TEXTS = frozenset({"title", "description", "evidence", "blocked_reason", "labels", "references"})
 _RESOURCE_TEXTS = frozenset({"title", "description", "tags", "content", "path", "sha256"})
-# A mirror brings whole pages and tells of no single fields.
+# A mirror delivers whole pages without naming single fields.
 _NONE: frozenset[str] = frozenset()
 
 SOURCES: dict[str, Source] = {
@@ -113,7 +113,7 @@ def fields_of(thing: Versioned, comments: Sequence[str]) -> list[Field]:
 
 class Comments(NamedTuple):
     bodies: tuple[str, ...] = ()
-    # Grows with every comment and every edit of one; falls when one is archived.
+    # Grows with every comment and edit; falls when a comment is archived.
     version: int = 0
 
 
@@ -123,7 +123,7 @@ def comments_on(kind: str, numbers: list[int]) -> dict[int, Comments]:
     column = f"{kind}_id"
 
     def rows(given: list[Any]) -> Any:
-        # As a plain number: a relation takes no values that come later.
+        # As a plain number: a relation does not accept prepared statement parameters.
         about = ExpressionWrapper(F(column), BigIntegerField())
         rows = Comment.objects.live().alias(about=about).filter(about__in=given).order_by("created_at", "pk")
         return rows.values_list(column, "body", "version")
@@ -167,7 +167,9 @@ def columns_beside_text(thing: Any) -> dict[str, Any]:
 
 
 def title_key(title: str) -> int:
-    """The same for titles that differ only in case, accents and spaces. A number: the rows that counts go through stay short."""
+    """Return a key that is equal for titles that differ only in case, accents and spaces. A number keeps counted rows
+    short.
+    """
     folded = " ".join(fold(title).split())[:250]
     return int.from_bytes(hashlib.md5(folded.encode(), usedforsecurity=False).digest()[:8], "big", signed=True)
 
@@ -183,7 +185,7 @@ def indexed_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _body(fields: Sequence[Field]) -> str:
-    """The shortest first: each but the longest fits by far."""
+    """Join the fields, shortest first. All but the longest easily fit."""
     texts = sorted((field.text for field in fields), key=len)
     return _shortened("\n".join(map(_shortened, texts)))
 

@@ -1,7 +1,7 @@
-"""`reindex`: builds the other slot beside the live one and swaps them. The sweep: heals what is missing or stale.
+"""Rebuild the index in the other slot and swap them (`reindex`), and repair missing or stale documents (the sweep).
 
-Each step is a short transaction that also keeps how far it came, so that a killed run is continued by the next. Meanwhile
-writes go to both slots. Rows that somebody is writing are skipped: their writer indexes them.
+Each step is a short transaction that also stores its position, so that the next run continues a killed one. Meanwhile
+writes go to both slots. Rows being written are skipped, because their writer indexes them.
 """
 
 from collections.abc import Callable
@@ -23,9 +23,9 @@ from search_app.index.documents import SOURCES
 from search_app.index.write import current_state, remove_documents, write_documents
 from search_app.models import SLOTS, Document, IndexState, Passage
 
-# Counts up when tokens.py or documents.py change what is stored; a sweep then rebuilds.
+# Increment when tokens.py or documents.py change what is stored; a sweep then rebuilds.
 SCHEMA = 1
-# Rows whose numbers are read at a time, and rows that one statement writes or deletes.
+# Rows read at a time, and rows that one statement writes or deletes.
 CHUNK, CLEARED_CHUNK = 100, 2000
 GROUP, CLEARED_GROUP = 5, 200
 # A search that began before the swap may still be reading the old slot.
@@ -49,7 +49,7 @@ def sweep_job(running: RunningJob) -> None:
 
 
 def reindex(progress: Progress | None = None) -> int:
-    """Continue a rebuild that was cut short. Return how many things were gone through."""
+    """Rebuild the index, continuing an interrupted rebuild. Return the number of objects processed."""
     tell = progress or _silent
     _start()
     written = 0
@@ -66,7 +66,7 @@ def reindex(progress: Progress | None = None) -> int:
 
 
 def sweep(tell_alive: Callable[[], None] | None = None) -> int:
-    """What was written past the write path or lost gets into the live slot; the slot that is out of use is emptied."""
+    """Repair documents in the live slot that were lost or written past the write path, and empty the unused slot."""
     state = current_state()
     healed = heal(state.live, tell_alive=tell_alive)
     _remove_leftover_passages()
@@ -87,7 +87,9 @@ def heal(slot: str, tell_alive: Callable[[], None] | None = None) -> int:
 
 
 def index_health() -> dict[str, Any]:
-    """For doctor and readyz. Compares versions, so it reads all rows: not for every request."""
+    """Return the index health for doctor and readyz. Compares the versions of all rows, so it is too slow for every
+    request.
+    """
     state = current_state()
     counts = {kind: stale_things(state.live, kind).count() for kind in SOURCES}
     leftover = sum(leftovers(state.live, kind).count() for kind in SOURCES)
@@ -105,7 +107,7 @@ def index_health() -> dict[str, Any]:
 
 
 def stale_things(slot: str, kind: str) -> QuerySet[Any]:
-    """Things whose document is missing or of another version."""
+    """Return objects whose document is missing or has another version."""
     source = SOURCES[kind]
     things: QuerySet[Any] = source.model.objects.all()
     current = Document.objects.filter(slot=slot, kind=kind, object_id=OuterRef("pk"), version=OuterRef("version"))
@@ -118,7 +120,7 @@ def stale_things(slot: str, kind: str) -> QuerySet[Any]:
 
 
 def leftovers(slot: str, kind: str) -> QuerySet[Document]:
-    """Documents whose thing is gone."""
+    """Return documents whose object was deleted."""
     thing = SOURCES[kind].model.objects.filter(pk=OuterRef("object_id"))
     return Document.objects.filter(~Exists(thing), slot=slot, kind=kind)
 
@@ -130,7 +132,7 @@ def _remove_leftover_passages() -> None:
 
 
 def _start() -> None:
-    """Unless a rebuild is under way already: then it goes on."""
+    """Start a rebuild unless one is already running."""
     state = current_state()
     if state.building and state.building_schema == SCHEMA:
         return
@@ -168,7 +170,7 @@ def _write_group(slot: str, kind: str, numbers: list[int]) -> int:
 
 
 def _advance(state: IndexState) -> bool:
-    """To the next kind, if there is one."""
+    """Move to the next kind, if there is one."""
     kinds = list(SOURCES)
     following = kinds[kinds.index(state.position["kind"]) + 1 :]
     if following:
@@ -238,8 +240,8 @@ def _other(slot: str) -> str:
 
 
 def _silent(done: int, total: int, note: str) -> None:
-    """Nobody watches."""
+    """Ignore progress."""
 
 
 def _silent_alive() -> None:
-    """Nobody watches."""
+    """Ignore the heartbeat."""

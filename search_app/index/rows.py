@@ -1,4 +1,6 @@
-"""The rows of the index as SQL. Every write and search runs these statements; making them with the ORM took longer."""
+"""Read and write index rows with SQL. Every write and search runs these statements; building them with the ORM took
+longer.
+"""
 
 import hashlib
 from collections.abc import Sequence
@@ -25,7 +27,7 @@ _BY_NAME = {field.attname: field for field in _FIELDS}
 
 
 def put(documents: Sequence[tuple[Document, Text]]) -> list[int]:
-    """Inserted, or in place of the row of the same thing. Gives their ids in the same order."""
+    """Insert the documents, or replace the rows of the same objects. Return their ids in the same order."""
     if not documents:
         return []
     values = [value for document, text in documents for value in _values(document, text)]
@@ -50,7 +52,9 @@ def _values(document: Document, text: Text) -> list[Any]:
 
 
 def renew(slot: str, kind: str, object_id: int, columns: dict[str, Any], *, was: int) -> int:
-    """Other columns for a row whose text stays. Gives its id; 0 when it does not hold the version before: then it is stale."""
+    """Update columns of a row whose text stays. Return its id, or 0 if the row is stale because it lacks the previous
+    version.
+    """
     assigned = ", ".join(f"{_BY_NAME[name].column} = %s" for name in columns)
     sql = (
         f"UPDATE {_TABLE} SET {assigned}"  # noqa: S608
@@ -64,22 +68,25 @@ def renew(slot: str, kind: str, object_id: int, columns: dict[str, Any], *, was:
 
 
 def newest() -> int:
-    """The highest id there is."""
+    """Return the highest id."""
     with connection.cursor() as cursor:
         cursor.execute(_NEWEST)
         return int(cursor.fetchone()[0] or 0)
 
 
 def live_slot() -> str:
-    """The one that is searched."""
+    """Return the slot in use."""
     with connection.cursor() as cursor:
         cursor.execute(_LIVE)
         return str((cursor.fetchone() or SLOTS)[0])
 
 
 def live_state() -> tuple[str, str]:
-    """The slot that is searched, and a name for the state of the index. Every write adds a change, every new text a row,
-    every embedding a passage; so two answers with equal names come from the same index."""
+    """Return the slot in use and a fingerprint of the index state.
+
+    Every write adds a change, every new text a row, every embedding a passage. Equal fingerprints therefore mean the
+    same index.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_STATE)
         slot, *newest = cursor.fetchone()

@@ -1,4 +1,4 @@
-"""How many documents there are, how long, and how many have a word. Exact; only large numbers are remembered a while."""
+"""Count documents, their average length and word frequencies. Exact; only large numbers are cached."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from search_app.backends.base import Clause, Expression
 from search_app.index import rows
 from search_app.models import Document
 
-# From here on a number is remembered until this many documents were added: it moves no rank noticeably.
+# Numbers from here on are cached until this many documents were added, which moves no rank noticeably.
 LARGE = 3000
 BLOCK = 1024
 
@@ -20,7 +20,7 @@ class Statistics(NamedTuple):
 
 
 class _Memory:
-    """Of one block of documents at a time, so that it stays small."""
+    """Cache the numbers of one block of documents at a time, so that the cache stays small."""
 
     block: tuple[str, int] = ("", 0)
     statistics: Statistics | None = None
@@ -28,7 +28,7 @@ class _Memory:
 
 
 def statistics(slot: str) -> Statistics:
-    # Of either slot: within one, the database would have to sort.
+    # Across both slots: within one, the database would have to sort.
     newest = rows.newest()
     block = (slot, newest // BLOCK)
     if _Memory.block != block:
@@ -43,7 +43,7 @@ def statistics(slot: str) -> Statistics:
 
 
 def frequency(slot: str, clause: Clause) -> int:
-    """In the whole index. Call `statistics` first: it forgets what is too old."""
+    """Return the frequency in the whole index. Call `statistics` first, which drops stale entries."""
     if (known := _Memory.frequencies.get(clause)) is not None:
         return known
     counted = backend().count(slot, Expression((clause,)))

@@ -1,4 +1,4 @@
-"""The index follows the writes: called inside the transaction of each, so that what was written is found at once."""
+"""Update the index inside the transaction of each write, so that new text is found at once."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from search_app.models import Document, IndexState, Passage
 
 
 def follow(change: Change, thing: Versioned) -> None:
-    """The listener of resources_app.history.change_log."""
+    """Index a change, as a listener of resources_app.history.change_log."""
     if isinstance(thing, Comment):
         _follow_comment(thing)
     elif thing.KIND not in SOURCES:
@@ -28,7 +28,7 @@ def follow(change: Change, thing: Versioned) -> None:
 
 
 def follow_mirror(things: Sequence[IBFolder | IBResource]) -> None:
-    """The listener for what is mirrored: a page at a time."""
+    """Index mirrored objects, a page at a time, as a listener."""
     for kind in dict.fromkeys(thing.KIND for thing in things):
         for slot in slots_to_write():
             write_documents(slot, kind, [thing for thing in things if kind == thing.KIND], {})
@@ -40,7 +40,9 @@ def current_state() -> IndexState:
 
 
 def slots_to_write() -> tuple[str, ...]:
-    """While a rebuild runs, both. The lock keeps a rebuild from starting or ending under a running write."""
+    """Return the slots to write: both during a rebuild. The lock keeps a rebuild from starting or ending during a
+    write.
+    """
     backend().lock_shared()
     state = current_state()
     return (state.live, state.building) if state.building else (state.live,)
@@ -83,7 +85,7 @@ def _forget(kind: str, number: int) -> None:
 
 
 def _follow_comment(comment: Comment) -> None:
-    """The item is locked: of two comments written at once, the second must see the first."""
+    """Index a comment with its item locked, so that of two concurrent comments the second sees the first."""
     items = type(comment.item)._default_manager.select_for_update(no_key=True)
     if item := items.filter(pk=comment.item.pk).first():
         _keep(item)

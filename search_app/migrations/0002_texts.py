@@ -1,4 +1,4 @@
-"""The tables of the texts, one for each slot: FTS5 on SQLite, a tsvector with GIN on PostgreSQL."""
+"""Create the text tables, one for each slot: FTS5 on SQLite, a tsvector with GIN on PostgreSQL."""
 
 from django.db import migrations
 

@@ -1,9 +1,9 @@
-"""PostgreSQL: the texts move into the documents' own rows, so that a filtered count reads one table instead of joining two."""
+"""Move PostgreSQL's texts into the documents table, so that a filtered count reads one table instead of joining two."""
 
 from django.db import migrations
 
 TABLES = {"a": "search_text_a", "b": "search_text_b"}
-# Out of line when a row is long: what filters read stays together on few pages.
+# Long rows are stored out of line, so that filtered columns stay together on few pages.
 ADD = """
 ALTER TABLE search_app_document ADD COLUMN title text, ADD COLUMN body text, ADD COLUMN terms tsvector;
 ALTER TABLE search_app_document SET (toast_tuple_target = 128, fillfactor = 85);
@@ -11,7 +11,7 @@ ALTER TABLE search_app_document
     ALTER COLUMN title SET STORAGE EXTERNAL, ALTER COLUMN body SET STORAGE EXTERNAL, ALTER COLUMN terms SET STORAGE EXTERNAL,
     ALTER COLUMN parent SET STORAGE MAIN, ALTER COLUMN title_key SET STORAGE MAIN, ALTER COLUMN labels SET STORAGE MAIN;
 """
-# Appending nothing unpacks what was compressed. The words of the title get tokens of their own: the index holds no marks.
+# Appending an empty string decompresses the text. Title words get separate tokens, because the index holds no weights.
 MOVE = """
 UPDATE search_app_document d SET title = f.title, body = f.body || '', terms = strip(f.terms) || array_to_tsvector(
     ARRAY(SELECT '^' || token FROM unnest(string_to_array(f.title, ' ')) token WHERE token <> ''))
@@ -35,7 +35,7 @@ def move(apps, schema_editor):
 
 
 def move_back(apps, schema_editor):
-    """Without the texts: `reindex` fills them again."""
+    """Move back without the texts: `reindex` fills them again."""
     if schema_editor.connection.vendor == "postgresql":
         for slot, table in TABLES.items():
             schema_editor.execute(MOVE_BACK.format(slot=slot, table=table))

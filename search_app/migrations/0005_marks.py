@@ -1,4 +1,4 @@
-"""SQLite: what filters ask for most stands beside the words, so that a filtered count reads no row for each match."""
+"""Store common filter values beside the words on SQLite, so that a filtered count reads no row per match."""
 
 from django.db import migrations
 

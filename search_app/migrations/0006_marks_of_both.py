@@ -1,4 +1,4 @@
-"""Marks that say all at once, on PostgreSQL too; and a title's key as a number, so that counting goes through short rows."""
+"""Add combined marks on PostgreSQL too, and store the title key as a number, so that counting reads short rows."""
 
 import hashlib
 
@@ -16,11 +16,11 @@ SQLITE = (
     " FROM search_text_{slot} f JOIN search_app_document d ON d.id = f.rowid AND d.slot = '{slot}'",
     "DROP TABLE search_text_{slot}",
     "ALTER TABLE search_text_{slot}_new RENAME TO search_text_{slot}",
-    # All at once it was written in many parts; each search would go through all of them.
+    # The bulk insert wrote many segments; each search would read all of them.
     "INSERT INTO search_text_{slot} (search_text_{slot}) VALUES ('optimize')",
 )
 
-# In the order in which rows are read quickest: what has one length first. Long texts are stored apart.
+# Columns in the order that is fastest to read: fixed length first. Long texts are stored out of line.
 POSTGRES = (
     """
 CREATE TABLE search_app_document_new (

@@ -1,4 +1,4 @@
-"""The part of search that goes by meaning. Without a model, or before the worker has made vectors, it says nothing."""
+"""Search by meaning. Returns nothing without a model or before the worker has made vectors."""
 
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -10,9 +10,9 @@ from django.conf import settings
 from search_app.backends.base import Allowed
 from search_app.models import Passage
 
-# Below this a passage is about something else, and is not compared further.
+# Passages below this are unrelated and not compared further.
 LEAST = 0.25
-# What has none of the words is a hit only from here on. Unrelated words reach 0.31 on real texts, paraphrases begin at 0.34.
+# Purely semantic hits must reach this. Unrelated words reach 0.31 on real texts, paraphrases begin at 0.34.
 FLOOR = 0.33
 
 
@@ -44,8 +44,10 @@ def similarity(text: str, documents: Sequence[int]) -> dict[int, float]:
 
 
 def understood(text: str) -> str:
-    """What the model can read of a query. Empty for nothing but random identifiers, hex strings or other scripts: such a
-    query is searched by words alone."""
+    """Return the part of a query the model can read.
+
+    Empty for only random identifiers, hex strings or other scripts: such a query is searched by words alone.
+    """
     from search_app.semantic import wordpiece  # noqa: PLC0415  # read only where there is a model
 
     return wordpiece.without_opaque_words(text)

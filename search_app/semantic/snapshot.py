@@ -1,6 +1,6 @@
-"""Which passages mean nearly the same as a query. The signs of all vectors are in memory; the best are compared exactly.
+"""Find passages semantically near to a query. The signs of all vectors are in memory; the best are compared exactly.
 
-Filters and visibility are part of it: when too few of the nearest are allowed, only what is allowed is looked through.
+Filters and visibility are included: when too few of the nearest are allowed, only allowed passages are scanned.
 """
 
 import threading
@@ -15,14 +15,14 @@ from search_app.backends.base import Allowed
 from search_app.semantic.minilm import Floats
 from search_app.semantic.vectors import CODE_WORDS, code_of, cosines
 
-# How many are compared exactly; and how many of these must be allowed before the rest is not looked at.
+# Number of exact comparisons, and how many of them must be allowed to skip the second scan.
 COMPARED, ENOUGH = 500, 50
 _NEWER = "SELECT id, kind, object_id, code FROM search_app_passage WHERE id > %s ORDER BY id"
 _JOIN = "d.kind = p.kind AND d.object_id = p.object_id"
 
 
 class _Snapshot:
-    """A process has one. It only grows, but for passages that newer ones replaced."""
+    """Cache the codes of one process. It only grows, except for passages that newer ones replace."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -57,7 +57,7 @@ SNAPSHOT = _Snapshot()
 
 
 def nearest(query: Floats, allowed: Allowed) -> dict[int, float]:
-    """The documents that mean most nearly the same, each by its best passage."""
+    """Return the nearest documents, each by its best passage."""
     ids, codes = SNAPSHOT.current()
     differing = np.bitwise_count(codes ^ np.frombuffer(code_of(query), np.uint64)).sum(axis=1)
     found = _allowed_among(_best(ids, differing), allowed, query)
@@ -68,7 +68,7 @@ def nearest(query: Floats, allowed: Allowed) -> dict[int, float]:
 
 
 def similarity(query: Floats, documents: Sequence[int]) -> dict[int, float]:
-    """Of documents that the caller may see."""
+    """Return the similarity of documents that the caller may see."""
     if not documents:
         return {}
     rows = _select(

@@ -1,4 +1,4 @@
-"""Vectors as they are stored: a byte for each number, and the signs as bits."""
+"""Pack vectors for storage: a byte for each number, and the signs as bits."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ CODE_WORDS = DIMENSIONS // 64
 
 
 def packed(vector: Floats) -> tuple[bytes, bytes]:
-    """The direction is what counts; the length of what is stored is not one."""
+    """Pack a vector. Only its direction matters; the stored length is not one."""
     return np.round(vector * (127 / np.abs(vector).max())).astype(np.int8).tobytes(), code_of(vector)
 
 

@@ -1,4 +1,4 @@
-"""The tokenizer of the model: BERT's WordPiece, lower case. The vocabulary is that of bert-base-uncased (Apache-2.0)."""
+"""Tokenize for the model: BERT's WordPiece, lower case. The vocabulary is that of bert-base-uncased (Apache-2.0)."""
 
 import re
 import unicodedata
@@ -7,12 +7,12 @@ from pathlib import Path
 
 UNKNOWN, FIRST, LAST = 100, 101, 102
 MAX_WORD = 100
-# A word that breaks into at least so many pieces, of so few letters on average, is spelt but not known.
+# A word that splits into at least this many pieces, with at most this average length, is spelled but not known.
 OPAQUE_PIECES, OPAQUE_LENGTH = 3, 1.6
 
 _IDEOGRAPHS = "\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0002ceaf\uf900-\ufaff\U0002f800-\U0002fa1f"
 _IDEOGRAPH = re.compile(f"[{_IDEOGRAPHS}]")
-# A word; or an ideograph or a mark, which are words of their own.
+# A word, or an ideograph or punctuation mark, each of which is a separate word.
 _WORD = re.compile(rf"[^\W_{_IDEOGRAPHS}]+|[^\s\w\x00-\x1f\x7f-\x9f]|[_{_IDEOGRAPHS}]")
 
 
@@ -23,7 +23,7 @@ def vocabulary() -> dict[str, int]:
 
 
 def encode(text: str, limit: int) -> list[int]:
-    """The numbers of the pieces, at most `limit` with the two that stand around them."""
+    """Return the numbers of the pieces, at most `limit` including the two markers around them."""
     numbers = [FIRST]
     for word in _WORD.findall(_folded(text)):
         numbers += pieces(word)
@@ -34,7 +34,7 @@ def encode(text: str, limit: int) -> list[int]:
 
 @lru_cache(maxsize=20_000)
 def pieces(word: str) -> tuple[int, ...]:
-    """The longest known beginning, then the longest continuation, and so on."""
+    """Split a word into the longest known prefix, then the longest continuation, and so on."""
     known, found, start = vocabulary(), [], 0
     while start < len(word) <= MAX_WORD:
         end = len(word)
@@ -48,7 +48,7 @@ def pieces(word: str) -> tuple[int, ...]:
 
 
 def without_opaque_words(text: str) -> str:
-    """The text itself when every word is known. Empty when none is."""
+    """Return the text itself when every word is known, or "" when none is."""
     found = _WORD.findall(_folded(text))
     kept = [word for word in found if not _is_opaque(word)]
     if len(kept) == len(found):

@@ -1,6 +1,7 @@
-"""The worker's part: passages of documents whose text was written become vectors. Searches never wait for it.
+"""Embed passages of changed documents in the worker. Searches never wait for it.
 
-A text is embedded outside of any transaction; what changed meanwhile stays pending. Equal passages are not embedded again.
+A text is embedded outside of any transaction; a document changed meanwhile stays pending. Equal passages are not
+embedded again.
 """
 
 import hashlib
@@ -18,7 +19,7 @@ from search_app.models import Document, Passage
 from search_app.semantic import meaning
 from search_app.semantic.passages import passages_of
 
-# Documents at a time: half a minute of work at the most, well within a lease.
+# Documents at a time: at most half a minute of work, well within a lease.
 CHUNK = 8
 KIND = "embed_documents"
 
@@ -45,7 +46,7 @@ def pending_documents() -> QuerySet[Document]:
 
 
 def embed_some(fence: Callable[[], None]) -> int:
-    """Newest first: what somebody just wrote is what is looked for."""
+    """Embed pending documents, newest first, because recent text is what users look for."""
     if not meaning.is_available():
         return 0
     documents = list(pending_documents().order_by("-id")[:CHUNK])
@@ -60,7 +61,7 @@ def embed_some(fence: Callable[[], None]) -> int:
 
 
 def _passages(document: Document) -> list[str]:
-    """None of a thing that is gone or archived."""
+    """Return the passages, none for a deleted or archived object."""
     thing = SOURCES[document.kind].model.objects.filter(pk=document.object_id).first()
     if thing is None or document.archived:
         return []
@@ -69,7 +70,7 @@ def _passages(document: Document) -> list[str]:
 
 
 class _Vectors:
-    """Those that are stored already, and the others, embedded together."""
+    """Collect the stored vectors, and embed the missing ones together."""
 
     def __init__(self, documents: Sequence[Document], wanted: dict[Document, list[str]]) -> None:
         from search_app.semantic import minilm, vectors  # noqa: PLC0415  # numpy is not there without a model
@@ -103,7 +104,7 @@ def _keep(document: Document, passages: list[Passage]) -> None:
     if [bytes(digest) for digest in stored.values_list("digest", flat=True)] != [one.digest for one in passages]:
         stored.delete()
         Passage.objects.bulk_create(passages)
-    # Not when a write came in between: then it stays pending.
+    # If a write came in between, the document stays pending.
     seen = {"version": document.version, "comments_version": document.comments_version}
     Document.objects.filter(pk=document.pk, **seen).update(pending=False)
 

@@ -1,4 +1,4 @@
-"""The steps of OAuth one by one, with Django's own client as the browser."""
+"""Run the steps of OAuth one by one, with Django's own client as the browser."""
 
 import base64
 import hashlib
@@ -19,7 +19,7 @@ METADATA = {"client_name": "Agent", "redirect_uris": [REDIRECT], "token_endpoint
 
 
 def program() -> Client:
-    """A client has no cookies, and must need none."""
+    """Return a client without cookies, which it must not need."""
     return Client(enforce_csrf_checks=True)
 
 
@@ -28,7 +28,7 @@ def register(**over: Any) -> Any:
 
 
 def replace(registered: Any, body: Any) -> Any:
-    """What a client that registered says of itself now (RFC 7592)."""
+    """Replace the metadata of a registered client (RFC 7592)."""
     known = registered.json()
     headers = {"Authorization": f"Bearer {known['registration_access_token']}"}
     path = urlsplit(known["registration_client_uri"]).path
@@ -42,7 +42,7 @@ def client_id() -> str:
 
 
 def question(client: str, **over: Any) -> str:
-    """The address a client sends the browser to; None leaves a parameter out."""
+    """Return the URL a client sends the browser to; None leaves a parameter out."""
     parameters = {
         "response_type": "code",
         "client_id": client,
@@ -94,7 +94,7 @@ def refresh(client: str, token: str, **over: Any) -> Any:
 
 
 def let_in(user: User, **over: Any) -> tuple[str, dict[str, Any]]:
-    """The client's id and the tokens it got."""
+    """Return the client's id and the tokens it got."""
     client = client_id()
     answer = exchange(client, agree(user, question(client), **over)["code"])
     assert answer.status_code == 200, answer.content
@@ -102,5 +102,5 @@ def let_in(user: User, **over: Any) -> tuple[str, dict[str, Any]]:
 
 
 def reads(access_token: str) -> int:
-    """The status REST answers with."""
+    """Return the status of a REST read with the token."""
     return int(Client().get("/api/v1/tasks/", headers={"Authorization": f"Bearer {access_token}"}).status_code)

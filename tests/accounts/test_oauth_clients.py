@@ -1,4 +1,4 @@
-"""How clients become known: by registering, or by a document at the address that is their id."""
+"""Test how clients become known: by registering, or by a document at the address that is their id."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -95,7 +95,7 @@ def test_a_program_on_this_machine_may_listen_on_any_port(alice: User) -> None:
 
 
 class Documents:
-    """The web as a client's document sees it: the network's edge."""
+    """Fake the web that serves a client's document, at the edge of the network."""
 
     document: dict[str, Any] = {
         "client_id": CLIENT_DOCUMENT,

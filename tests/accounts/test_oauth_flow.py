@@ -1,4 +1,4 @@
-"""OAuth step by step: what is granted, and everything that is refused on the way."""
+"""Test OAuth step by step: what is granted, and everything that is rejected on the way."""
 
 from datetime import timedelta
 

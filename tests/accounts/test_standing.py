@@ -1,4 +1,4 @@
-"""Streams ask whether what let them in still stands: tokens, grants of OAuth, and people in a browser."""
+"""Test that streams re-check their credential: tokens, OAuth grants and browser sessions."""
 
 from django.contrib.auth.models import User
 from oauth2_provider.models import AccessToken

@@ -1,4 +1,4 @@
-"""A client that speaks JSON as one person, by token or by session."""
+"""Send JSON as one user, by token or by session."""
 
 from itertools import count
 from typing import Any
@@ -13,7 +13,7 @@ _numbers = count(1)
 
 
 class ApiClient:
-    """Requests as `user` with an API token of the widest scope the role allows; anonymous without a user."""
+    """Send requests as `user` with an API token of the widest scope the role allows; anonymous without a user."""
 
     def __init__(self, user: User | None = None, scope: str | None = None) -> None:
         self._client = Client()
@@ -43,7 +43,7 @@ class ApiClient:
 
 
 def error_of(response: Any) -> dict[str, Any]:
-    """The contract's one error body, checked for its shape."""
+    """Return the contract's error body after checking its shape."""
     error: dict[str, Any] = response.json()["error"]
     assert set(error) == {"code", "message", "details", "suggestion", "retryable"}, error
     return error

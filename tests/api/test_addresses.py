@@ -1,4 +1,4 @@
-"""Reading and writing any address over REST: the examples of the contract, sections 3 and 4, and of the two specs."""
+"""Test reading and writing any address over REST: examples of the contract, sections 3 and 4, and of the two specs."""
 
 from typing import Any
 

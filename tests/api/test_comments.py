@@ -1,4 +1,4 @@
-"""REST for comments."""
+"""Test REST for comments."""
 
 import pytest
 from django.contrib.auth.models import User

@@ -1,4 +1,4 @@
-"""REST for files: folders list, bytes go in and out, facts are edited, mirrored files stay as they are."""
+"""Test REST for files: folders list, bytes go in and out, metadata is edited, mirrored files stay unchanged."""
 
 import base64
 from pathlib import Path

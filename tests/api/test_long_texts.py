@@ -1,4 +1,4 @@
-"""Pages of long texts end early, and their cursor goes on: an answer is bounded whatever the limit says."""
+"""Test that pages of long texts end early and their cursor continues: a response is bounded at any limit."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -20,7 +20,7 @@ COUNT = 5
 
 @pytest.fixture
 def long_tasks(alice: User, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Two of them fit into an answer."""
+    """Create tasks of which two fit into a response."""
     monkeypatch.setattr(weights, "MAX_ANSWER", 2 * len(LONG) + 100)
     monkeypatch.setattr("search_app.search.MAX_ANSWER", 2 * len(LONG) + 100)
     values = [{"title": f"Long {number}", "description": f"{number} {LONG}"[: len(LONG)]} for number in range(COUNT)]

@@ -1,4 +1,4 @@
-"""/metrics: for admins alone, and with what happened in it."""
+"""Test /metrics: admins only, with the events that happened."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Parameters, bodies and values that a REST route would not read are refused, before anything is written."""
+"""Test that parameters, bodies and values that a REST route would not read are rejected before anything is written."""
 
 from typing import Any
 

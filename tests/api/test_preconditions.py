@@ -1,4 +1,4 @@
-"""If-Match, If-None-Match and the body's etag on every route that writes: RFC 9110, and none of them is ignored."""
+"""Test If-Match, If-None-Match and the body's etag on every route that writes: RFC 9110, and none is ignored."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ FILE = "/api/v1/resources/a.md"
 URI = "mcp://backlog/tasks/TASK-0001/description"
 Send = Callable[[ApiClient, dict[str, str]], Any]
 
-# Each route that writes to something that exists, and where its ETag is read.
+# Each route that writes to an existing object, and where its ETag is read.
 ROUTES: dict[str, tuple[str, Send]] = {
     "patch a task": (TASK, lambda client, headers: client.patch(TASK, {"status": "done"}, **headers)),
     "archive a task": (TASK, lambda client, headers: client.delete(TASK, **headers)),

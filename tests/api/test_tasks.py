@@ -1,4 +1,4 @@
-"""REST for tasks and epics, as alice who writes, bob who reads, carol who administers, mallory who sees nothing."""
+"""Test REST for tasks and epics, as alice (writer), bob (reader), carol (admin) and mallory, who sees nothing."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Undo of a batch and of an agent's run: everything back, or a refusal that names what has moved on."""
+"""Test undoing a batch and an agent's run: everything is reverted, or the error names what has changed since."""
 
 import uuid
 from typing import Any

@@ -1,4 +1,4 @@
-"""The rules of the house as functions from a module's syntax tree to what is wrong with it."""
+"""Define the architecture rules as functions from a module's syntax tree to its violations."""
 
 import ast
 import re
@@ -15,12 +15,12 @@ QUERYING = {"objects", "_default_manager", "_base_manager"}
 WRITING = {"save", "create", "get_or_create", "update_or_create", "bulk_create", "bulk_update", "update", "delete"}
 # Words that hide a missing name. Those that can be terms of art ("data folder", "exception handler") are allowed.
 FORBIDDEN_WORDS = {"helper", "helpers", "util", "utils", "processor"}
-# Errors to map and connections to give back; everything else of django.db is a query.
+# Errors to map and connections to release; everything else of django.db is a query.
 DATABASE_EDGE = {"close_old_connections", "connection", "connections", "transaction"}
 
 
 def sources() -> Iterator[tuple[str, str]]:
-    """Name and text of every module we wrote, migrations left out."""
+    """Yield the name and text of every module we wrote, except migrations."""
     for package in PACKAGES:
         for file in sorted((ROOT / package).rglob("*.py")):
             if "migrations" not in file.parts:
@@ -28,7 +28,7 @@ def sources() -> Iterator[tuple[str, str]]:
 
 
 def queries_in_adapter(tree: ast.AST) -> list[str]:
-    """Models may be named as types; asking the database is the domain's work."""
+    """Return queries in an adapter. Models may be named as types; querying the database belongs to the domain."""
     found = [f"line {node.lineno}: {ast.unparse(node)}" for node in _attributes(tree) if _is_query(node)]
     for module, name, line in _imports(tree):
         is_edge = name in DATABASE_EDGE or name.endswith("Error")
@@ -42,12 +42,14 @@ def _is_query(node: ast.Attribute) -> bool:
 
 
 def orm_writes(tree: ast.AST) -> set[str]:
-    """The names of the writing methods that are called on querysets and rows."""
+    """Return the names of the write methods called on querysets and rows."""
     return {method for call in _calls(tree) if (method := _orm_write(call))}
 
 
 def _orm_write(call: ast.Call) -> str | None:
-    """WriteSession.save names its action and is the write path; dict.update and redis' delete take arguments."""
+    """Return the write method of a call. WriteSession.save names its action and is the write path; dict.update and
+    redis' delete take arguments.
+    """
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     keywords = {keyword.arg for keyword in call.keywords}
     if method not in WRITING or (method == "save" and "action" in keywords):
@@ -92,7 +94,7 @@ def pickles(tree: ast.AST) -> list[str]:
 
 
 def logic_in_save(tree: ast.AST) -> list[str]:
-    """A row that writes more than itself when it is saved cannot be written knowingly."""
+    """Return models with logic in save(). A row that writes more than itself hides its side effects."""
     classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     of_models = [node for node in classes if any("Model" in ast.unparse(base) for base in node.bases)]
     return [

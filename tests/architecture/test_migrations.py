@@ -1,4 +1,6 @@
-"""Migrations after the last release only add: processes of that release keep working until they are restarted."""
+"""Test that migrations after the last release only add: processes of that release keep working until they are
+restarted.
+"""
 
 from typing import Any
 
@@ -7,9 +9,9 @@ from django.db import migrations, models
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
 
-# The newest migration of each app in the last release. Move these up when a release is made.
+# The newest migration of each app in the last release. Move these up with each release.
 LAST_RELEASE = {"resources_app": 7, "search_app": 6}
-# Releases that are out. A migration may remove what one of them has stopped using, and names it: `contracts = "0.1.0"`.
+# Published releases. A migration may remove what one of them has stopped using, and names it: `contracts = "0.1.0"`.
 RELEASES: set[str] = set()
 HARMLESS = (
     migrations.CreateModel,
@@ -24,7 +26,7 @@ HARMLESS = (
 
 
 def offences(operations: list[Operation]) -> list[str]:
-    """What processes of the release before could fail at."""
+    """Return operations that processes of the previous release could fail at."""
     added = {(_of(one, "model_name"), _of(one, "name")) for one in operations if isinstance(one, migrations.AddField)}
     return [one.describe() for one in operations if not _is_expansion(one, added)]
 
@@ -37,14 +39,16 @@ def _is_expansion(operation: Operation, added: set[tuple[str, str]]) -> bool:
     if isinstance(operation, migrations.AlterField):
         return bool(operation.field.null)
     if isinstance(operation, migrations.AddConstraint):
-        # On new columns alone: a rule about old ones refuses what the release before writes.
+        # On new columns only: a constraint on old ones rejects writes of the previous release.
         named = getattr(operation.constraint, "fields", ())
         return bool(named) and all((operation.model_name, name) in added for name in named)
     return isinstance(operation, HARMLESS)
 
 
 def _can_be_left_out(field: Any) -> bool:
-    """An INSERT of the release before does not name the column. Django drops a plain default from the database."""
+    """Return whether an INSERT may omit the column, as the previous release does. Django drops a plain default from the
+    database.
+    """
     return bool(field.null or field.many_to_many or field.db_default is not models.NOT_PROVIDED)
 
 

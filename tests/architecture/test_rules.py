@@ -1,4 +1,4 @@
-"""The rules of the house, enforced; and for each rule a piece of code that it must refuse."""
+"""Enforce the architecture rules, and test each rule with code that it must reject."""
 
 import ast
 import statistics
@@ -12,9 +12,9 @@ from tests.architecture import rules
 from tests.architecture.rules import ADAPTERS, ROOT, sources
 
 MAX_LINES = 400
-# Where rows are written, and how. A module that is not here goes through writing.py.
+# Where rows are written, and how. Any other module goes through writing.py.
 ALLOWED_WRITES: dict[str, set[str]] = {
-    # the write path itself: the row, what stands beside it, its revision, its change, its key
+    # the write path itself: the row, its related rows, its revision, its change, its key
     "resources_app/writing/session.py": {"save", "update"},
     "resources_app/writing/write_path.py": {"update", "delete"},
     "resources_app/writing/relations.py": {"bulk_create", "update", "delete"},
@@ -22,16 +22,16 @@ ALLOWED_WRITES: dict[str, set[str]] = {
     "resources_app/history/revisions.py": {"create"},
     "resources_app/history/change_log.py": {"save", "bulk_create"},
     "resources_app/writing/batches.py": {"create", "save"},
-    # files: folders exist while something lies in them; bytes and facts derived from them have no history
+    # files: folders exist while they are not empty; bytes and derived metadata have no history
     "resources_app/files/folders.py": {"get_or_create", "create", "update", "delete"},
     "resources_app/writing/stored_files.py": {"update"},
-    # what is not versioned
+    # unversioned rows
     "resources_app/jobs/queue.py": {"save", "update"},
     "resources_app/identity/tokens.py": {"create", "update"},
     "resources_app/jobs/cleanup.py": {"delete"},
     "resources_app/identity/oauth_grants.py": {"delete"},
     "resources_app/identity/service_accounts.py": {"create", "save"},
-    # the mirror of IntelligenceBank: rows that can be read again, what runs know of themselves, sealed secrets
+    # the IntelligenceBank mirror: rows that can be read again, state of runs, sealed secrets
     "resources_app/intelligencebank/connections.py": {"save"},
     "resources_app/intelligencebank/demo.py": {"get_or_create"},
     "resources_app/intelligencebank/linking.py": {"get_or_create", "save", "update", "delete"},
@@ -45,19 +45,19 @@ ALLOWED_WRITES: dict[str, set[str]] = {
     "resources_app/intelligencebank/sync/tree.py": {"bulk_update", "update"},
     "resources_app/intelligencebank/sync/refreshing.py": {"save"},
     "resources_app/intelligencebank/sync/working.py": {"save"},
-    # people and groups, which are Django's
+    # users and groups, which belong to Django
     "resources_app/demo/fill.py": {"get_or_create"},
     "resources_app/interchange/import_files.py": {"get_or_create"},
     "resources_app/interchange/import_items.py": {"get_or_create"},
-    # a whole database as it was
+    # a restored database
     "backlog_site/operations/backups.py": {"bulk_create"},
     "backlog_site/accounts/sessions.py": {"delete"},
-    # the search index, which can be made again
+    # the search index, which can be rebuilt
     "search_app/semantic/worker.py": {"update", "delete", "bulk_create"},
     "search_app/index/write.py": {"delete"},
     "search_app/index/rebuild.py": {"save", "update", "delete"},
 }
-# The edges of processes, where an unforeseen error becomes an answer or a record instead of an end.
+# The edges of processes, where an unexpected error becomes a response or a record instead of a crash.
 EDGES = {
     "resources_app/jobs/queue.py",
     "backlog_site/mcp/legacy.py",
@@ -136,7 +136,7 @@ def test_the_top_level_has_the_packages_of_the_house_and_no_others() -> None:
     assert packages <= {"backlog_site", "search_app", "resources_app", "tests", "bench"}
 
 
-# Each rule must be able to refuse.
+# Each rule must be able to reject code.
 
 
 def judged(rule: Callable[..., Any], code: str) -> Any:

@@ -16,7 +16,7 @@ from backlog_site.devserver import embedded
 
 @pytest.fixture
 def short_folder():
-    """pytest's own folders are too deep for a Unix socket on some systems."""
+    """Yield a short folder: pytest's own are too deep for a Unix socket on some systems."""
     with tempfile.TemporaryDirectory(prefix="bl-") as folder:
         yield Path(folder)
 

@@ -1,4 +1,4 @@
-"""One error body everywhere, whoever refuses: the domain, REST framework, Django, the database, or a bug."""
+"""Test that all errors have one body, raised by the domain, REST framework, Django, the database or a bug."""
 
 import asyncio
 import logging

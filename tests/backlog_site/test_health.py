@@ -1,4 +1,4 @@
-"""Alive and ready: what is away is named, and a frozen server cannot hold an answer back."""
+"""Test liveness and readiness: a missing server is named, and a frozen one cannot delay the response."""
 
 import json
 import os

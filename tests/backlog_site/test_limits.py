@@ -1,4 +1,4 @@
-"""Bodies through a real uvicorn: bounded before they are kept, and read when they come in chunks."""
+"""Test bodies through a real uvicorn: bounded before they are stored, and read when they come in chunks."""
 
 import json
 import socket
@@ -47,7 +47,7 @@ def url() -> Iterator[str]:
 
 
 def post(url: str, *chunks: bytes) -> httpx.Response:
-    """A generator has no length, so the client sends it chunked."""
+    """Post the chunks. A generator has no length, so the client sends it chunked."""
     body = iter(chunks) if len(chunks) > 1 else chunks[0]
     return httpx.post(url, content=body, headers={"content-type": "application/json"}, timeout=30)
 

@@ -1,4 +1,4 @@
-"""No secret reaches the logs, from whichever part of an event or a traceback."""
+"""Test that no secret reaches the logs, from any part of an event or a traceback."""
 
 import io
 import json
@@ -44,7 +44,7 @@ def test_what_is_no_secret_stays_as_it_is(text: str) -> None:
 
 @pytest.fixture
 def logged() -> Any:
-    """What the site's own formatter writes."""
+    """Return what the site's own formatter writes."""
     stream = io.StringIO()
     options = settings.LOGGING["formatters"]["structured"] | {"processors": _processors()}
     handler = logging.StreamHandler(stream)

@@ -1,4 +1,4 @@
-"""A page that meets an unreachable database says 503 and when to come back, in words for people."""
+"""Test that a page answers 503 with Retry-After while the database is unreachable, in words for people."""
 
 from typing import Any
 

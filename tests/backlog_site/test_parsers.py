@@ -1,4 +1,4 @@
-"""JSON bodies: refused with a reason, or a value that every database stores and every answer carries."""
+"""Test JSON bodies: rejected with a reason, or a value that every database stores and every response carries."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Limits hold across processes, are told in headers, and stay when Redis goes."""
+"""Test that limits hold across processes, are sent in headers, and stay when Redis goes down."""
 
 import asyncio
 import os
@@ -13,12 +13,15 @@ from backlog_site.serving import gate
 from backlog_site.serving.rate_limit import MAX_REMEMBERED, Counter, LocalCounter, Rate
 from tests.mcp.site import Site, running_site
 
-# What is tested is the counting, not how soon a process stops waiting for Redis.
+# These tests check the counting, not how soon a process stops waiting for Redis.
 ENOUGH_ON_A_BUSY_MACHINE = 60.0
 
 
 def count(times: int, rate: Rate, who: str, *, counters: int = 1) -> list[bool]:
-    """Asks at once through several counters, which stand for processes; True where it was too much."""
+    """Count concurrently through several counters, which stand for processes.
+
+    Return True where the limit was exceeded.
+    """
 
     async def scenario() -> list[bool]:
         doors = [Counter(patience=ENOUGH_ON_A_BUSY_MACHINE) for _ in range(counters)]

@@ -1,4 +1,4 @@
-"""A process whose database belongs to another release asks its callers to come again, and says why."""
+"""Test that a process whose database belongs to another release asks clients to retry, and says why."""
 
 from typing import Any
 

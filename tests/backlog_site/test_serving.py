@@ -1,4 +1,6 @@
-"""The site as a server calls it: pages and REST in threads that stay, files beside them, all behind one door."""
+"""Test the site as a server calls it: pages and REST in persistent threads, static files beside them, all behind one
+entry.
+"""
 
 import asyncio
 from typing import Any
@@ -30,7 +32,7 @@ async def answers_before_and_during_an_outage(
         outage.is_on = False
 
 
-# One test, because what the site keeps open to Redis belongs to the event loop that first asked.
+# One test, because the site's Redis connections belong to the event loop that first used them.
 @pytest.mark.django_db(transaction=True, serialized_rollback=True)
 def test_pages_files_and_many_requests_are_answered_alike_and_refused_alike_during_an_outage(alice: User) -> None:
     secret = tokens.create(alice, "many", "read")[1]

@@ -1,4 +1,4 @@
-"""The settings as processes read them: what is refused at the start, and what an https address switches on."""
+"""Test the settings as processes read them: what is rejected at start-up, and what an https address enables."""
 
 import json
 import os

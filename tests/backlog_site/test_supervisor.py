@@ -28,7 +28,7 @@ Supervisor(stages, write=lambda line: print(line, flush=True), backoff=backoff, 
 
 
 class Tree:
-    """A supervisor in a process of its own; what it writes goes to a file."""
+    """Run a supervisor in a separate process and write its output to a file."""
 
     def __init__(self, folder: Path, script: str) -> None:
         self._output = folder / "output"
@@ -39,7 +39,7 @@ class Tree:
         return self._output.read_text().splitlines()
 
     def processes(self, name: str) -> list[int]:
-        """Of all lives of a service, the first one first."""
+        """Return the process ids of a service across restarts, the first one first."""
         return [int(pid) for pid in re.findall(rf"\b{name} is process (\d+)", self._output.read_text())]
 
     def wait_for_process(self, name: str, life: int = 1) -> int:
@@ -66,7 +66,7 @@ def tree_of(tmp_path):
 
 
 def is_alive(pid: int) -> bool:
-    """A process that has ended counts as gone even if nobody asks for its exit code, as in some containers."""
+    """Return whether the process runs. A zombie counts as gone, even if it is never reaped, as in some containers."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -227,7 +227,7 @@ def test_the_announcement_is_repeated_below_what_came_after_it(tmp_path):
 
 
 class Site:
-    """`manage.py serve` on the embedded default, with a data folder of its own."""
+    """Run `manage.py serve` on the embedded default, with a separate data folder."""
 
     def __init__(self, folder: Path) -> None:
         self.url = f"http://127.0.0.1:{free_port()}"

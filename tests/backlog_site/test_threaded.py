@@ -1,4 +1,6 @@
-"""Django under ASGI, in a thread for each request: signals around it, streams that end when nobody listens."""
+"""Test Django under ASGI, in a thread for each request: signals around it, streams that end when the client
+disconnects.
+"""
 
 import asyncio
 import threading
@@ -80,7 +82,7 @@ def site(settings: Any) -> Iterator[None]:
 
 
 def ask(where: str, *received: dict[str, Any], leave_after: int = 0) -> Messages:
-    """What was sent. Whoever asks leaves after so many messages, or stays."""
+    """Return the messages sent. The client disconnects after `leave_after` messages, or stays."""
     return asyncio.run(_ask(ThreadedSite(), where, *received, leave_after=leave_after))
 
 

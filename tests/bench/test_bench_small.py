@@ -1,4 +1,4 @@
-"""A run too small to say anything about speed: all is asked over real HTTP, and the results have their shape."""
+"""Test a run too small to measure speed: everything is requested over real HTTP, and the results have their shape."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Debian's Chromium: found, or installed with apt where that is possible. `python -m tests.browser.chromium`"""
+"""Find Debian's Chromium, or install it with apt where that is possible: `python -m tests.browser.chromium`."""
 
 import os
 import shutil

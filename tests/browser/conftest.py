@@ -1,4 +1,4 @@
-"""A running site, a real Chromium, and people who are signed in."""
+"""Provide a running site, a real Chromium, and signed-in users."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from tests.browser.filling import PASSWORD, fill_library
 from tests.intelligencebank.worlds import running_fake
 from tests.mcp.site import ROOT, Site, running_site
 
-# The machine of a check has two cores and other work to do.
+# The CI machine has two cores and other work to do.
 PATIENCE_MILLISECONDS = 20_000
 SIZES = {1440: 900, 390: 844}
 
@@ -37,7 +37,7 @@ class Filled:
 
 @dataclass
 class Watched:
-    """A page with all it asked for and all it complained about."""
+    """Record the requests and complaints of a page."""
 
     page: Page
     requests: list[str] = field(default_factory=list)
@@ -84,7 +84,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def cookies(filled: Filled, chromium: Browser) -> Callable[[str], Any]:
-    """Signed in once each, by the form."""
+    """Sign in each user once, through the form."""
     kept: dict[str, Any] = {}
 
     def of(name: str) -> Any:
@@ -107,7 +107,7 @@ def sign_in(page: Page, url: str, name: str, password: str = PASSWORD) -> None:
 
 
 def expect_copied(page: Page, pattern: str) -> None:
-    """The clipboard is written after the click that asked for it has returned."""
+    """Wait for the clipboard, which is written after the click returns."""
     page.wait_for_function(
         "pattern => navigator.clipboard.readText().then(text => RegExp(pattern).test(text))", arg=pattern
     )

@@ -1,4 +1,4 @@
-"""What the browser finds: three hundred tasks, people, files, and texts that try to run. Called in a process of its own."""
+"""Fill the site for the browser, in a separate process: 300 tasks, users, files, and texts that try to run."""
 
 import json
 from typing import Any
@@ -42,7 +42,7 @@ def fill(library_url: str) -> None:
 
 
 def _mirror(library_url: str) -> None:
-    """All of the library, and accounts of alice and carol in it."""
+    """Mirror the whole library, and link the accounts of alice and carol."""
     account = {"email": SERVICE, "password": SERVICE_PASSWORD}
     connection = connections.create(LIBRARY, "Library", library_url, **account)
     assert sync(connection).status == "complete"
@@ -51,7 +51,7 @@ def _mirror(library_url: str) -> None:
 
 
 def fill_library(fake: FakeIB) -> dict[str, str]:
-    """The folders by name."""
+    """Fill the library and return the folders by name."""
     tenant = fill_tenant(fake, LIBRARY)
     names = ("Marketing", "Logos", "Photos", "Legal")
     folders = {name: folder_named(tenant, name) for name in names}
@@ -127,7 +127,7 @@ _PICTURE = (
 
 
 def _nasty(actor: Actor) -> list[str]:
-    """Every field that holds a text holds every payload somewhere."""
+    """Create items whose text fields hold every payload somewhere."""
     whole = "\n\n".join(PAYLOADS)
     refs = []
     for payload in PAYLOADS:

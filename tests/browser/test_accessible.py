@@ -1,4 +1,4 @@
-"""axe finds nothing: every page and every open layer, light and dark, wide and narrow."""
+"""Test that axe finds nothing on any page or open layer, light and dark, wide and narrow."""
 
 import itertools
 from urllib.parse import quote
@@ -27,7 +27,7 @@ OPTIONS = {
 
 
 def findings(page: Page, where: str) -> list[str]:
-    """In both themes and widths; a page need not be loaded again for that."""
+    """Return the findings in both themes and widths, without reloading the page."""
     wrong = []
     for width, theme in itertools.product(SIZES, ("light", "dark")):
         page.set_viewport_size({"width": width, "height": SIZES[width]})

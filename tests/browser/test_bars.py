@@ -1,4 +1,4 @@
-"""What the viewer may cost: bytes, requests, connections, and not one request to another host."""
+"""Test the viewer's budgets: bytes, requests, connections, and not one request to another host."""
 
 import time
 
@@ -60,12 +60,12 @@ def test_a_burst_of_writes_costs_few_requests(filled: Filled, visit: Visit) -> N
                 http.post("/api/v1/write_batch/", json={"operations": operations[start : start + 50]}).status_code
                 == 200
             )
-    # Also those below the fold of a long column: what has just changed comes to its top.
+    # Including those below the fold of a long column: recently changed cards move to its top.
     expect(watched.page.locator(".card:has(.chip:text-is('burst'))")).to_have_count(len(refs))
     seconds = time.monotonic() - began
     asked = [url for url in watched.requests if "/cards/" in url]
     print(f"\n200 writes: {len(asked)} fragment requests in {seconds:.1f} s")
-    # Five; where writing itself takes long, one each time the board gathers.
+    # Five; where writing itself is slow, one each time the board collects changes.
     assert len(asked) <= max(5, 2 + seconds / 0.8)
 
 

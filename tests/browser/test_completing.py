@@ -1,4 +1,4 @@
-"""Names are completed while one writes: people, tasks, addresses; by keys, in the page and in a dialog."""
+"""Test that names are completed during typing: users, tasks, addresses; by keys, in the page and in a dialog."""
 
 from playwright.sync_api import Page, expect
 

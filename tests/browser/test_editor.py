@@ -1,4 +1,6 @@
-"""The editor loses nothing: one save for both fields, drafts of both, and a question before unsaved text is dropped."""
+"""Test that the editor loses nothing: one save for both fields, drafts of both, and a prompt before unsaved text is
+dropped.
+"""
 
 import httpx
 import pytest
@@ -26,7 +28,7 @@ def saved(filled: Filled, ref: str) -> tuple[str, str]:
 
 
 def open_editor(visit: Visit, ref: str) -> Page:
-    """In the pane, beside the board."""
+    """Open the editor in the pane, beside the board."""
     page = visit(f"/board/?open=/t/{ref}/").page
     expect(page.locator("#pane .title")).to_be_visible()
     page.keyboard.press("e")

@@ -1,4 +1,4 @@
-"""Texts that try to run do not: wherever they are shown, in pages, panes, search and previews."""
+"""Test that texts that try to run do not, in pages, panes, search and previews."""
 
 from playwright.sync_api import expect
 

@@ -1,4 +1,4 @@
-"""A server that goes away and comes back: the open page says so, and then shows what it missed."""
+"""Test a server that goes away and comes back: the open page says so, and then shows what it missed."""
 
 import os
 import time

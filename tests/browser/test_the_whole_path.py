@@ -1,4 +1,4 @@
-"""A day with the viewer: create, move, edit, disagree, comment, find, read beside, copy, and see an agent write."""
+"""Test a day with the viewer: create, move, edit, conflict, comment, find, read beside, copy, see an agent write."""
 
 import re
 
@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Filled, Visit, expect_copied
 from tests.mcp.clients import call, session
 
-# What the client of the tests calls itself.
+# The name of the test client.
 AGENT = "plain"
 
 

@@ -1,4 +1,4 @@
-"""Views with a name, lanes, filters that are typed, the tray of the library, and what a desk puts off."""
+"""Test saved views, lanes, typed filters, the tray of the library, and items put off from the desk."""
 
 from playwright.sync_api import expect
 
@@ -23,7 +23,7 @@ def test_filters_become_a_view_with_a_name(visit: Visit) -> None:
 
 
 def test_lanes_keep_a_card_in_its_epic_and_dragging_changes_it(visit: Visit) -> None:
-    page = visit("/board/?label=viewer&priority=urgent").page  # few enough for both lanes to be in sight
+    page = visit("/board/?label=viewer&priority=urgent").page  # few enough for both lanes to be visible
     page.select_option("[name=group]", "epic_id")
     expect(page.locator(".lane")).to_have_count(2)
     first, second = page.locator(".lane").all()

@@ -1,4 +1,6 @@
-"""Real processes on one database: a function of a test module runs in a fresh process and forks as many as it needs."""
+"""Run real processes on one database: a function of a test module runs in a fresh process and forks as many as it
+needs.
+"""
 
 import importlib
 import json
@@ -17,7 +19,7 @@ from django.db import connection, connections
 
 from tests.other_processes import ROOT
 
-# Ends a crew that hangs; nothing is measured with it.
+# A timeout for a crew that hangs; nothing is measured with it.
 PATIENCE_SECONDS = 600
 _FORKING = multiprocessing.get_context("fork")
 _barrier: Barrier | None = None
@@ -28,7 +30,7 @@ CODE = "import sys, django; django.setup(); from tests.concurrency import crew; 
 def send(
     variables: dict[str, str], function: Callable[..., Any], *arguments: Any, patience: float = PATIENCE_SECONDS
 ) -> Any:
-    """What the function answers when it runs in a process of its own. Arguments and answer travel as JSON."""
+    """Run the function in a separate process and return its answer. Arguments and answer travel as JSON."""
     command = [sys.executable, "-c", CODE, function.__module__, function.__name__, json.dumps(arguments)]
     crew = subprocess.Popen(command, cwd=ROOT, env=variables, text=True, stdout=subprocess.PIPE, start_new_session=True)
     try:
@@ -46,7 +48,7 @@ def answer(module: str, function: str, arguments: str) -> None:
 
 
 def together(work: Callable[[Any], Any], arguments: Iterable[Any]) -> list[Any]:
-    """One process for each argument. Each may `line_up()` once, to start when all are there."""
+    """Run one process for each argument. Each may `line_up()` once, to start when all are ready."""
     global _barrier
     each = list(arguments)
     leave_database()
@@ -63,12 +65,12 @@ def _take_part(work: Callable[[Any], Any], argument: Any) -> Any:
     try:
         return work(argument)
     except BaseException:
-        _barrier.abort()  # nobody waits for who will not come
+        _barrier.abort()  # the others must not wait for a failed process
         raise
 
 
 def leave_database() -> None:
-    """Before a fork: a connection, and a pool with its threads, belong to one process."""
+    """Close connections before a fork: a connection, and a pool with its threads, belong to one process."""
     connections.close_all()
     if connection.vendor == "postgresql":
         connection.close_pool()

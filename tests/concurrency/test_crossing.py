@@ -1,4 +1,4 @@
-"""Writes that touch the same rows in opposite orders: they wait for each other, and what must not be together is not."""
+"""Test writes that touch the same rows in opposite orders: they wait for each other, and constraints hold."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def depend(pair: list[str]) -> bool:
 
 
 def close_cycles_together() -> dict[str, Any]:
-    """Each pair of tasks is made to depend on each other, from both sides at once."""
+    """Make each pair of tasks depend on each other, from both sides at once."""
     system()
     pairs = [(make_task().ref, make_task().ref) for _ in range(PAIRS)]
     accepted = together(depend, [pair for one, other in pairs for pair in ([one, other], [other, one])])
@@ -39,7 +39,7 @@ def test_a_cycle_is_not_closed_from_both_sides_at_once(variables: dict[str, str]
 
 
 def batch_over_all(writer: int) -> int:
-    """Every second writer goes through the tasks from the end."""
+    """Write to all tasks. Every second writer starts from the end."""
     actor = system()
     tasks = list(Task.objects.order_by("pk" if writer % 2 else "-pk"))
     operations = [

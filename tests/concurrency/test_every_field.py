@@ -1,4 +1,4 @@
-"""Eight processes write every field of one task at once: nothing fails but a stale ETag, and nothing is lost."""
+"""Test eight processes that write every field of one task at once: only stale ETags fail, and nothing is lost."""
 
 from functools import partial
 from typing import Any
@@ -44,7 +44,10 @@ def operation_on(field: str, writer: int, turn: int) -> dict[str, Any]:
 
 
 def write_every_field(writer: int, fields: list[str]) -> dict[str, Any]:
-    """Every second write sends the ETag that was read just before. Any error but its conflict fails the crew."""
+    """Write every field. Every second write sends the ETag read just before.
+
+    Any error but its conflict fails the crew.
+    """
     actor = as_actor(make_user(f"writer{writer}", "contributor", GROUP))
     task = Task.objects.get(pk=1)
     done: dict[str, list[str]] = {field: [] for field in fields}

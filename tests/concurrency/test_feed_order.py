@@ -1,4 +1,4 @@
-"""Fifty writers over twenty things, and readers who follow the feed meanwhile: each version once, and in order."""
+"""Test fifty writers on twenty objects while readers follow the feed: each version once, and in order."""
 
 import time
 from collections import Counter
@@ -19,7 +19,7 @@ Told = list[tuple[str, int, int]]
 
 
 def write_or_follow(part: int) -> Told:
-    """The last ones follow the feed by its cursor, and are its sequencers; the others write."""
+    """Write, or follow the feed by its cursor in the last processes, which are its sequencers."""
     actor, tasks = system(), list(Task.objects.order_by("number"))
     line_up()
     if part >= WRITERS:

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of an atomic batch: nothing of it remains; what was acknowledged does."""
+"""Test kill -9 in the middle of an atomic batch: nothing of it remains; acknowledged writes do."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from tests.concurrency.crew import leave_database, send
 from tests.factories import make_task, system, task_uri
 
 BATCH = 500
-# After how many of the 500 writes the process is killed; the last one is done and not yet committed.
+# The number of the 500 writes after which the process is killed; the last one is written but not committed.
 POINTS = (1, 120, 250, 499, 500)
 
 
@@ -23,7 +23,7 @@ def append(content: str) -> dict[str, Any]:
 
 
 def write_and_halt(point: int, signals: int) -> None:
-    """Acknowledges a small batch, starts the large one, and stands still at the point until it is killed."""
+    """Acknowledge a small batch, start the large one, and halt at the point until killed."""
     actor, written = system(), 0
     write_batch(actor, [append(f"kept {point}\n")] * 2)
     os.write(signals, b"acknowledged\n")
@@ -40,7 +40,7 @@ def write_and_halt(point: int, signals: int) -> None:
 
 
 def commit_and_halt(signals: int) -> None:
-    """Commits under a key, and is killed before it can say so."""
+    """Commit under a key and halt before acknowledging it, to be killed there."""
     operation = append("committed\n")
 
     def halt() -> None:
@@ -53,7 +53,7 @@ def commit_and_halt(signals: int) -> None:
 
 
 def killed(work: Any, *arguments: Any, after: bytes) -> bytes:
-    """What the process signalled until it was killed."""
+    """Return what the process signalled until it was killed."""
     leave_database()
     reading, writing = os.pipe()
     if not (child := os.fork()):

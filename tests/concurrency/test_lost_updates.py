@@ -1,4 +1,4 @@
-"""Many processes edit one description at once: every acknowledged edit is there, once, and in the history."""
+"""Test many processes that edit one description at once: every acknowledged edit is there, once, and in the history."""
 
 from functools import partial
 from typing import Any
@@ -12,13 +12,13 @@ from resources_app.writing import write_path
 from tests.concurrency.crew import line_up, send, together
 from tests.factories import make_task, system, task_uri
 
-# Every tenth edit adds a line; the others count on in the writer's own line. The text stays short, so that the
-# processes meet at the row and not each in its own work.
+# Every tenth edit adds a line; the others count up in the writer's own line. The text stays short, so that the
+# processes contend for the row and not for CPU.
 APPENDS = 10
 
 
 def edit_in_turn(writer: int, edits: int) -> int:
-    """How many edits were acknowledged; any error fails the crew: "database is locked", or a count that was lost."""
+    """Return the number of acknowledged edits. Any error fails the crew: "database is locked", or a lost count."""
     actor, task = system(), Task.objects.get()
     line_up()
     count = 0

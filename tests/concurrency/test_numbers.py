@@ -1,4 +1,4 @@
-"""Twenty processes create a hundred things each at once: every number is given out once, and none is left out."""
+"""Test twenty processes that create a hundred objects each at once: every number is used once, without gaps."""
 
 from itertools import chain
 

@@ -1,4 +1,4 @@
-"""Eight processes ask for a sync of one tenant, and eight schedulers tick, at once: one run each."""
+"""Test eight processes that request a sync of one tenant, and eight schedulers that tick, at once: one run each."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def request_together() -> dict[str, Any]:
 
 
 def tick(_: int) -> None:
-    """A scheduler's message, and a worker that does at once what it finds."""
+    """Send a scheduler's message, and run as a worker what it finds."""
     line_up()
     _tick()
 
@@ -36,7 +36,7 @@ def _tick() -> None:
 
 
 def tick_together() -> list[str]:
-    """Many at once, and one that comes when the work is done."""
+    """Tick many times at once, and once more when the work is done."""
     together(tick, range(STARTERS))
     _tick()
     return list(Job.objects.values_list("state", flat=True))

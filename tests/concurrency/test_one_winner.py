@@ -1,4 +1,4 @@
-"""Fifty processes edit one description under ETags: one winner for each ETag, and with retries all fifty edits."""
+"""Test fifty processes that edit one description under ETags: one winner per ETag, and with retries all fifty edits."""
 
 from collections import Counter
 from typing import Any
@@ -16,7 +16,7 @@ WRITERS = 50
 
 
 def edit_until_it_is_in(writer: int) -> dict[str, Any]:
-    """All start from the same ETag; who loses goes on from the one in the conflict."""
+    """Edit from the same ETag. A loser continues from the ETag in the conflict."""
     actor, task = system(), Task.objects.get()
     uri = task_uri(task, "description")
     etag = current_etag(task, target_of(parse(uri)))

@@ -1,4 +1,4 @@
-"""The same request with the same key, eight times at once: one effect, eight equal answers."""
+"""Test the same request with the same key, eight times at once: one effect, eight equal answers."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Writers of one process get SQLite's write lock in the order in which they asked for it."""
+"""Test that writers of one process get SQLite's write lock in FIFO order."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Reading and writing any address over REST, as one person."""
+"""Read and write any address over REST, as one user."""
 
 from typing import Any
 from urllib.parse import quote
@@ -32,7 +32,7 @@ def write_batch(client: ApiClient, *operations: Any, **more: Any) -> Any:
 
 
 def refused(response: Any, code: str, status: int) -> dict[str, Any]:
-    """The details of an error, once its code, status and shape are as the contract says."""
+    """Return the details of an error after checking its code, status and shape against the contract."""
     error = error_of(response)
     assert (error["code"], response.status_code) == (code, status), error
     assert error["message"] and isinstance(error["suggestion"], str)

@@ -1,4 +1,4 @@
-"""The backlog that the examples of the contract and of the specs speak of."""
+"""Provide the backlog that the examples of the contract and of the specs use."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def client(alice: User) -> ApiClient:
 
 @pytest.fixture
 def backlog(alice: User, client: ApiClient) -> ApiClient:
-    """TASK-0039 of the specs in EPIC-0002, a finished task it depends on, and TASK-0001, which is archived."""
+    """Create TASK-0039 of the specs in EPIC-0002, a finished task it depends on, and the archived TASK-0001."""
     actor = as_actor(alice)
     write_path.create_item(actor, "epic", {"title": "Authentication", "labels": ["auth"]}, number=2)
     write_path.create_item(actor, "task", {"title": "Old", "description": "gone", "evidence": ["e"]}, number=1)
@@ -48,7 +48,7 @@ def backlog(alice: User, client: ApiClient) -> ApiClient:
 
 @pytest.fixture
 def files(tmp_path: Path, settings: Settings, client: ApiClient) -> Path:
-    """The repository of adr-0006, two of its folders mirrored, and an artifact that is stored here."""
+    """Create the repository of adr-0006 with two mirrored folders, and a stored artifact."""
     for path, text in {
         "docs/adr/0004-mcp-resource-viewer.md": ADR,
         "viewer/components/resource-viewer.ts": "export {};\n",

@@ -1,4 +1,4 @@
-"""Contract section 3, adr-0001 sections 1 and 3, adr-0006: every URI pattern, read over REST."""
+"""Test contract section 3, adr-0001 sections 1 and 3, adr-0006: every URI pattern, read over REST."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Contract section 4, adr-0001 section 6: batches, rehearsals and idempotency keys over REST."""
+"""Test contract section 4, adr-0001 section 6: batches, dry runs and idempotency keys over REST."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Contract section 1: the commands that need no running site, as a person types them."""
+"""Test contract section 1: the commands that need no running site, as a user types them."""
 
 from io import StringIO
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Contract section 9 and adr-0006: the REST paths, and GET /mcp/resource."""
+"""Test contract section 9 and adr-0006: the REST paths, and GET /mcp/resource."""
 
 from pathlib import Path
 from urllib.parse import quote

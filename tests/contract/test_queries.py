@@ -1,4 +1,4 @@
-"""Contract section 5, adr-0001 section 5: the query language, by URI and by REST, which share one parser."""
+"""Test contract section 5, adr-0001 section 5: the query language, by URI and by REST, which share one parser."""
 
 from typing import Any
 from urllib.parse import quote

@@ -1,4 +1,4 @@
-"""Contract section 2: what things are made of, created, changed and archived over REST; ids that are never reused."""
+"""Test contract section 2: objects created, changed and archived over REST, and ids that are never reused."""
 
 from typing import Any
 

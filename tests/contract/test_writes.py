@@ -1,4 +1,4 @@
-"""Contract section 4, adr-0001 sections 2, 4, 8 and 9: every operation, ETag and error, written over REST."""
+"""Test contract section 4, adr-0001 sections 2, 4, 8 and 9: every operation, ETag and error, written over REST."""
 
 from pathlib import Path
 from typing import Any

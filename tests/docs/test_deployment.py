@@ -1,4 +1,4 @@
-"""The documented steps of a deployment work as written."""
+"""Test that the documented steps of a deployment work as written."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""Every example of the docs runs, and every link and command in them leads somewhere."""
+"""Test that every example of the docs runs, and every link and command in them resolves."""
 
 import json
 import re
@@ -112,7 +112,7 @@ def test_json_in_the_docs_is_json(page: Path) -> None:
 
 
 def test_commands_that_add_the_server_are_those_of_the_table() -> None:
-    """tests/mcp/conformance runs each of the table with the real client."""
+    """Compare the docs with the table. tests/mcp/conformance runs each of its commands with the real client."""
     url = "http://127.0.0.1:8000/mcp"
     known = {oauth_command(url), *(one.text for one in connections(url))}
     found = {line for page in PAGES for line in re.findall(r"^\w+ mcp add .*$", page.read_text(), re.MULTILINE)}

@@ -1,4 +1,4 @@
-"""What is generated into docs/ is up to date with the code."""
+"""Test that the generated parts of docs/ are up to date with the code."""
 
 from django.core.management import call_command
 

@@ -1,1 +1,1 @@
-"""What breaks, on purpose: processes killed, servers away, files damaged."""
+"""Test deliberate failures: processes killed, servers down, files damaged."""

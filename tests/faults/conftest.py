@@ -1,4 +1,4 @@
-"""Servers that a test starts, stops, freezes and kills as it likes."""
+"""Provide servers that a test can start, stop, freeze and kill."""
 
 import tempfile
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ def redis_url() -> str:
 
 @pytest.fixture
 def postgres_home() -> Iterator[Path]:
-    """Not below pytest's own folders, which nobody else may enter: root's PostgreSQL runs as another user."""
+    """Yield a folder outside pytest's, which other users cannot enter: under root, PostgreSQL runs as another user."""
     with tempfile.TemporaryDirectory(prefix="backlog-postgres-") as folder:
         yield Path(folder)
 

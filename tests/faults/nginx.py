@@ -1,4 +1,4 @@
-"""Debian's nginx with docs/nginx.conf: found, or installed with apt where that is possible. `python -m tests.faults.nginx`"""
+"""Find Debian's nginx, or install it with apt if possible, for docs/nginx.conf: `python -m tests.faults.nginx`."""
 
 import os
 import re
@@ -45,16 +45,16 @@ def install() -> None:
 
 @contextmanager
 def running_nginx(folder: Path, port: int, upstreams: list[int]) -> Iterator[str]:
-    """The documented site on plain http, with the ports of this test."""
+    """Run the documented site on plain http, with the ports of this test."""
     site = (ROOT / "docs" / "nginx.conf").read_text()
     site = re.sub(r"listen 443 ssl http2;", f"listen 127.0.0.1:{port};", site)
     site = re.sub(r"\n\s*ssl_\w+ .*;", "", site)
     for documented, ours in zip((8001, 8002), upstreams, strict=True):
         site = site.replace(f"127.0.0.1:{documented}", f"127.0.0.1:{ours}")
-    # The default server of the port, whatever the host: a test has no domain.
+    # The default server of the port for any host: a test has no domain.
     site = site.replace("server_name backlog.example.org;", "server_name 127.0.0.1;")
     (folder / "nginx.conf").write_text(_FRAME.format(folder=folder, site=site))
-    # Its workers run as nobody when a root starts it.
+    # Its workers run as the user nobody when root starts it.
     folder.chmod(0o755)
     command = [find() or "nginx", "-p", str(folder), "-c", str(folder / "nginx.conf")]
     with (folder / "output.log").open("ab") as output:

@@ -1,4 +1,4 @@
-"""A site with everything around it, to be broken: what is sent to it, what it says, and processes that can be killed."""
+"""Run a complete site to break: requests to it, its responses, and processes that can be killed."""
 
 import os
 import signal
@@ -17,13 +17,13 @@ import redis
 from backlog_site.devserver.embedded import end_group, spawn
 from tests.mcp.site import ROOT, Site, running_site
 
-# Ends a test that hangs; nothing is measured with it.
+# A timeout for a test that hangs; nothing is measured with it.
 PATIENCE_SECONDS = 180
 
 
 @contextmanager
 def served(redis_url: str, **variables: str) -> Iterator[tuple[Site, httpx.Client, str]]:
-    """A site, a client that writes, and the address of a description."""
+    """Yield a site, a client that writes, and the address of a description."""
     variables = {"BACKLOG_LOCK_SECONDS": "1", "DJANGO_SETTINGS_MODULE": "tests.faults.fixture.settings"} | variables
     with running_site(redis_url, **variables) as site:
         token = site.elsewhere.token(name="alice", roles=["contributor"])
@@ -67,13 +67,13 @@ def readiness(http: httpx.Client, site: Site) -> str:
 
 
 def says_come_back(answer: httpx.Response) -> bool:
-    """In the one shape of errors."""
+    """Return whether the response is a 503 with Retry-After in the common error shape."""
     error = answer.json()["error"] if answer.status_code == 503 else {}
     return bool(error and error["code"] == "unavailable" and error["retryable"] and answer.headers["Retry-After"])
 
 
 def query(site: Site, statement: str) -> list[tuple[Any, ...]]:
-    """Past the site, which may be what is broken."""
+    """Query the database directly, because the site may be what is broken."""
     url = site.environment["DATABASE_URL"]
     if url.startswith("postgres"):
         with psycopg.connect(url) as connection:
@@ -84,7 +84,7 @@ def query(site: Site, statement: str) -> list[tuple[Any, ...]]:
 
 @contextmanager
 def celery(site: Site, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A worker or a beat, which nobody asks to end nicely."""
+    """Run a worker or a beat, and kill it at the end without a graceful shutdown."""
     with site.log.open("ab") as output:
         command = [sys.executable, "-m", "celery", "--quiet", "--app", "backlog_site", *arguments]
         process = spawn(command, output=output, environment=site.environment, folder=ROOT)
@@ -104,7 +104,7 @@ def beat(site: Site, name: str = "beat") -> Any:
 
 @contextmanager
 def frozen(redis_url: str) -> Iterator[None]:
-    """It takes connections and never answers."""
+    """Freeze Redis: it accepts connections and never answers."""
     with redis.Redis.from_url(redis_url) as client:
         process = int(client.info("server")["process_id"])
     os.kill(process, signal.SIGSTOP)
@@ -115,7 +115,7 @@ def frozen(redis_url: str) -> Iterator[None]:
 
 
 def kill_postgres(server: subprocess.Popen[bytes], url: str) -> None:
-    """All of its processes at once, as when the machine goes."""
+    """Kill all of its processes at once, as when the machine fails."""
     with psycopg.connect(url) as connection:
         pids = [pid for (pid,) in connection.execute("SELECT pid FROM pg_stat_activity")]
     server.kill()

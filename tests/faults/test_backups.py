@@ -1,4 +1,4 @@
-"""A backup holds everything as of one moment, also while others write, and goes back into either database."""
+"""Test that a backup holds everything as of one moment, also during writes, and restores into either database."""
 
 import gzip
 import json
@@ -42,7 +42,7 @@ def rows_in(file: Path) -> list[Any]:
 
 
 def restored_elsewhere(file: Path, folder: Path) -> Path:
-    """What a new SQLite database holds after it was restored there, as a backup of its own."""
+    """Restore into a new SQLite database and return a backup of it."""
     again = folder / "again.gz"
     run(environment(folder, f"sqlite:///{folder / 'other.sqlite3'}"), RESTORE, file, again)
     return again
@@ -85,7 +85,7 @@ def test_a_backup_of_the_release_before_is_restored_and_goes_on() -> None:
     before = [row for row in rows_in(LAST_RELEASE) if row.get("model") == "resources_app.change"]
     told, cursor = change_log.feed(alice, "", 100)
     assert [change.pk for change in told] == [row["pk"] for row in before]
-    # A cursor that the release before gave out still leads on.
+    # A cursor issued by the previous release still works.
     third = before[2]
     told, _ = change_log.feed(alice, f"{third['fields']['txid']}.{third['pk']}", 100)
     assert [change.pk for change in told] == [row["pk"] for row in before[3:]]
@@ -186,7 +186,7 @@ def test_a_backup_that_fails_leaves_the_one_before(alice: User, tmp_path: Path) 
 
 
 def write_or_back_up(part: int) -> list[str]:
-    """The last one takes backups; the others write the same line to both tasks, in one batch each."""
+    """Take backups in the last process; the others write the same line to both tasks, in one batch each."""
     line_up()
     if part < WRITERS:
         actor, both = system(), list(Task.objects.all())

@@ -1,4 +1,4 @@
-"""The clock is set back, set forward, or stands still: nothing is decided by it that a number can decide."""
+"""Test a clock that is set back, set forward, or stopped: it decides nothing that a number can decide."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -34,7 +34,7 @@ Move = Callable[[timedelta | None], None]
 
 @pytest.fixture
 def move_clock(monkeypatch: pytest.MonkeyPatch) -> Move:
-    """Of this machine; None: it stands still."""
+    """Move this machine's clock; None stops it."""
     real = timezone.now
 
     def move(by: timedelta | None) -> None:
@@ -74,7 +74,7 @@ def test_etags_versions_and_the_feed_follow_the_writes_and_not_the_clock(
 
 
 def set_clock_back() -> None:
-    """For what is stored it is the same whether the clock goes back or all that is stored goes forward."""
+    """Move all stored times forward, which equals setting the clock back."""
     Job.objects.update(
         created_at=F("created_at") + HOUR, run_at=F("run_at") + HOUR, lease_until=F("lease_until") + HOUR
     )
@@ -83,7 +83,7 @@ def set_clock_back() -> None:
 
 @pytest.fixture
 def done(monkeypatch: pytest.MonkeyPatch, db: None) -> list[Any]:
-    """What the jobs of a kind were given."""
+    """Return the payloads of the jobs that ran."""
     given: list[Any] = []
     monkeypatch.setitem(queue._functions, "note", lambda running: given.append(running.payload.get("n")))
     return given

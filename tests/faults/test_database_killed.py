@@ -1,4 +1,6 @@
-"""kill -9 of PostgreSQL under batches: nothing acknowledged is lost, nothing is there by half, and all comes back by itself."""
+"""Test kill -9 of PostgreSQL during batches: nothing acknowledged is lost, nothing is half written, and all recovers by
+itself.
+"""
 
 import threading
 import time
@@ -33,7 +35,7 @@ KILLS = 3
 
 
 class Writer(threading.Thread):
-    """Sends batches under keys, each again and again until it is acknowledged."""
+    """Send batches under keys, and retry each until it is acknowledged."""
 
     def __init__(self, name: str, site: Site, token: str, uris: list[str]) -> None:
         super().__init__(name=name)
@@ -100,6 +102,6 @@ def check_it_says_so(http: httpx.Client, site: Site, uri: str) -> None:
 
 
 def check_history(site: Site) -> None:
-    """Every version of both tasks is there, each once."""
+    """Check that every version of both tasks is there, each once."""
     found = query(site, "SELECT object_id, count(*), max(version) FROM resources_app_revision GROUP BY object_id")
     assert len(found) == 2 and all(count == newest for _, count, newest in found)

@@ -1,4 +1,4 @@
-"""No room left: writes are refused as a whole, reads go on, and with room again everything is as before."""
+"""Test a full disk: writes are rejected as a whole, reads continue, and with free space everything works again."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from tests.mcp.clients import modern
 from tests.mcp.site import Site
 
 PAGE = "x" * 20_000
-# PostgreSQL checks for room wherever it writes; the revision is the last row of a write, when all others are in.
+# PostgreSQL checks for space wherever it writes; the revision is the last row of a write, after all others.
 FILL = """
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
 $$ BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$;
@@ -31,7 +31,7 @@ def full_disk(site: Site) -> Iterator[None]:
             connection.execute(EMPTY)
         return
     [(count,)] = query(site, "PRAGMA page_count")
-    # In one step: the site must never read half a number.
+    # Atomically: the site must never read half a number.
     (pages.parent / "counted").write_text(str(count))
     (pages.parent / "counted").rename(pages)
     yield

@@ -1,4 +1,4 @@
-"""doctor finds what was broken, says what to do, and leaves nothing behind."""
+"""Test that doctor finds what was broken, says what to do, and leaves nothing behind."""
 
 import io
 import json

@@ -1,4 +1,6 @@
-"""doctor finds mistakes of a deployment: a missing scheduler, keys that differ, wrong proxies, an unwritable folder."""
+"""Test that doctor finds deployment mistakes: a missing scheduler, keys that differ, wrong proxies, an unwritable
+folder.
+"""
 
 import threading
 from collections.abc import Iterator
@@ -26,7 +28,7 @@ def subjects(findings: Iterator[Finding]) -> dict[str, str]:
 
 @pytest.fixture(autouse=True)
 def a_site_by_itself(settings: Any, request: pytest.FixtureRequest) -> None:
-    """Other sites of this run announce their processes in the same Valkey."""
+    """Isolate the site: others of this run announce their processes in the same Valkey."""
     settings.PUBLIC_URL = f"http://{request.node.name.replace('_', '-')}.example.org"
 
 

@@ -1,4 +1,4 @@
-"""Web processes killed, Redis away, the database held: nothing acknowledged is lost, and all of it comes back by itself."""
+"""Test web processes killed, Redis down, the database locked: nothing acknowledged is lost, and all recovers."""
 
 import sqlite3
 import threading
@@ -44,7 +44,7 @@ def test_web_processes_killed_under_writes_lose_nothing_they_acknowledged(redis_
             kept = lines(http, site, uri)
             assert len(kept) == len(set(kept))
             assert set(acknowledged) <= set(kept)
-            # Each writer may have been killed between its last commit and the answer to it.
+            # Each writer may have been killed between its last commit and the response.
             assert len(kept) <= len(acknowledged) + len(writers)
 
 
@@ -103,7 +103,7 @@ def test_a_database_that_is_held_answers_that_one_should_come_back(redis_url: st
 
 @contextmanager
 def held(site: Site) -> Iterator[None]:
-    """Somebody else's transaction, which does not end."""
+    """Hold a lock in another transaction that does not end."""
     url = site.environment["DATABASE_URL"]
     if url.startswith("postgres"):
         with psycopg.connect(url) as connection:

@@ -1,4 +1,6 @@
-"""SIGTERM: the process ends in time and quietly, its streams resume elsewhere, and no request behind the proxy fails."""
+"""Test SIGTERM: the process ends in time and quietly, its streams resume elsewhere, and no request behind the proxy
+fails.
+"""
 
 import signal
 import socket
@@ -20,7 +22,7 @@ from tests.faults import nginx
 from tests.faults.surroundings import PATIENCE_SECONDS, append, eventually, served, token_of
 from tests.mcp.site import ROOT, Site
 
-# What an orchestrator gives a process between SIGTERM and SIGKILL.
+# The time an orchestrator gives a process between SIGTERM and SIGKILL.
 END_SECONDS = 10
 MODERN = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "subscriptions/listen"}
 META = {
@@ -37,7 +39,7 @@ LISTEN = {
 
 
 class Web:
-    """A web process, started with the documented line."""
+    """Run a web process with the documented command."""
 
     def __init__(self, site: Site, port: int, log: Path, **variables: str) -> None:
         self.url = f"http://127.0.0.1:{port}"
@@ -94,7 +96,7 @@ def test_a_process_with_open_streams_ends_in_time_and_without_a_traceback(
                 assert (events.status_code, listening.status_code) == (200, 200)
                 next(events.iter_raw(1))
                 assert web.ends(), "The process did not end."
-                # Both ended as whole responses: their clients come back at once and go on where they were.
+                # Both ended as complete responses: their clients reconnect at once and resume.
                 assert listening.read() is not None
         finally:
             end_group(web.process)
@@ -115,7 +117,7 @@ def test_a_draining_process_answers_says_so_and_closes_its_connections(
             assert refusal.json()["status"] == "draining" and refusal.headers["Retry-After"]
             answer = http.get(f"{web.url}/api/v1/tasks/")
             assert (answer.status_code, answer.headers["connection"]) == (200, "close")
-            # A second signal is impatient.
+            # A second signal skips the drain.
             assert web.ends()
         finally:
             end_group(web.process)

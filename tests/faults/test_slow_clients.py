@@ -1,4 +1,4 @@
-"""Clients that send slowly, or without being known: they are dropped, and nothing of theirs is kept."""
+"""Test slow and anonymous clients: they are dropped, and nothing of theirs is stored."""
 
 import socket
 import subprocess
@@ -54,7 +54,7 @@ def head(path: str, length: int, token: str = "") -> bytes:
 
 
 def status(opened: socket.socket) -> int:
-    """Of the answer, which comes although the request never ends."""
+    """Return the status of the response, which arrives although the request never ends."""
     with opened.makefile("rb") as answer:
         line = answer.readline()
     return int(line.split()[1]) if line else 0
@@ -83,7 +83,7 @@ def test_slow_heads_and_slow_bodies_are_ended_and_anonymous_bodies_are_not_read(
             opened.enter_context(connection(port, head(path, 100, token_of(http)) + b'{"uri": '))
             for path in ("/api/v1/write/", "/mcp")
         ]
-        # Answered while their bodies are still to come, the last one while it is half there.
+        # Answered before their bodies arrive, the last one after half of it.
         assert [status(one) for one in (*anonymous, unknown)] == [401, 401, 401]
         assert {status(one) for one in heads} == {408}
         assert {status(one) for one in slow} == {408}
@@ -122,5 +122,5 @@ def test_more_connections_than_allowed_are_refused(redis_url: str, redis_home: P
     ):
         refused = [opened.enter_context(connection(port, b"GET / HTTP/1.1\r\n")) for _ in range(30)][-1]
         assert status(refused) in {503, 0}
-        # Those that wait are dropped, and there is room again.
+        # Waiting connections are dropped, and there is room again.
         assert eventually(lambda: _answers(port))

@@ -1,4 +1,4 @@
-"""A database of the first release, with what that release wrote, becomes one of this release and loses nothing."""
+"""Test that a database of the first release, with its data, is migrated to this release and loses nothing."""
 
 import json
 from itertools import pairwise
@@ -34,7 +34,7 @@ KINDS = {"task": Task, "epic": Epic, "comment": Comment, "resource": Resource}
 
 
 def fill_as_the_release_did() -> None:
-    """Through the models of that time, so that only its tables and columns are there."""
+    """Fill it through the models of that release, so that only its tables and columns exist."""
     call_command("migrate", *RELEASE, verbosity=0)
     models = MigrationLoader(connection).project_state([RELEASE]).apps
     rows = json.loads(ROWS.read_text())
@@ -48,7 +48,7 @@ def fill_as_the_release_did() -> None:
 
 
 def upgrade_and_look() -> dict[str, Any]:
-    """What a person who could see all then can see now."""
+    """Migrate and return what a user who could see everything then can see now."""
     call_command("migrate", verbosity=0)
     sweep()
     alice = User.objects.get(username="alice")
@@ -76,7 +76,7 @@ def upgrade_and_look() -> dict[str, Any]:
 
 
 def replays(kind: str, row: Any) -> bool:
-    """Each version is one step from the one before, and the last is what is there."""
+    """Return whether each version is one step from the previous one, and the last is the current state."""
     versions = [revisions.document_at(kind, row.pk, version) for version in range(1, row.version + 1)]
     return versions[-1] == document_of(row) and all(one != other for one, other in pairwise(versions))
 
@@ -109,7 +109,7 @@ TEXT_BEFORE = {
 
 
 def index_as_it_was_before() -> list[str]:
-    """Rows and texts as the schema before the last one kept them. Gives the titles."""
+    """Create rows and texts as the previous index schema stored them. Return the titles."""
     fill_as_the_release_did()
     call_command("migrate", "resources_app", verbosity=0)
     call_command("migrate", *INDEX_BEFORE, verbosity=0)
@@ -125,7 +125,7 @@ def index_as_it_was_before() -> list[str]:
 
 
 def look_into_the_index(title: str) -> dict[str, Any]:
-    """Without a sweep: what is found was carried over."""
+    """Search without a sweep, so that every hit was carried over."""
     call_command("migrate", verbosity=0)
     alice = User.objects.get(username="alice")
     by_status = {status: search_unified(alice, "needle", status=status)["total"] for status in Status.labels}
@@ -159,7 +159,10 @@ def bring_to_the_last_release() -> None:
 
 
 def write_as_the_last_release_did(migrated: Path) -> int:
-    """Statements of a process that still runs the last release. Ends some writes after the database was migrated."""
+    """Run statements of a process that still runs the last release.
+
+    Ends a few writes after the database was migrated.
+    """
     models = MigrationLoader(connection).project_state(LAST_RELEASE).apps
     written = left = 0
     while left < WRITES_AFTER:
@@ -173,7 +176,7 @@ def write_as_the_last_release_did(migrated: Path) -> int:
 
 
 def write_once(models: Any) -> None:
-    """One update as `writing.write` makes it: the row, its counts, its change and revision, its document."""
+    """Make one update as `writing.write` does: the row, its counts, its change and revision, its document."""
     task_model, change_model = (models.get_model("resources_app", name) for name in ("Task", "Change"))
     with transaction.atomic():
         task = task_model.objects.select_for_update(no_key=True).order_by("pk").first()
@@ -199,14 +202,14 @@ def write_once(models: Any) -> None:
 
 
 def read_once(models: Any) -> None:
-    """The feed, a list and the index, with every column that the release knows."""
+    """Read the feed, a list and the index, with every column that the release uses."""
     list(models.get_model("resources_app", "Change").objects.order_by("txid", "id")[:5])
     list(models.get_model("resources_app", "Task").objects.order_by("-updated_at")[:5])
     list(models.get_model("search_app", "Document").objects.all()[:5])
 
 
 def follow_the_feed() -> dict[str, Any]:
-    """What the new release tells of the writes of the old one; then both have written."""
+    """Return what the new release reports of the old one's writes, after both have written."""
     alice = User.objects.get(username="alice")
     task = Task.objects.order_by("pk").first()
     assert task is not None

@@ -1,4 +1,6 @@
-"""kill -9 of the web process at a hundred random moments of a batch: there whole or not at all, and its key tells which."""
+"""Test kill -9 of the web process at a hundred random moments of a batch: it is there whole or not at all, and its key
+tells which.
+"""
 
 import os
 import random
@@ -19,7 +21,7 @@ from tests.other_processes import start
 
 KILLS, BATCH = 100, 20
 
-# Forked from a process that has everything loaded, a web process is there at once.
+# Forked from a fully loaded process, a web process is ready at once.
 WEB = """
 import os, socket, sys
 import uvicorn
@@ -45,7 +47,7 @@ def next_process(web: subprocess.Popen[str], http: httpx.Client, site: Site) -> 
 
 
 class Sending(threading.Thread):
-    """A batch on its way, whose sender may never hear of it."""
+    """Send a batch whose acknowledgement may never arrive."""
 
     def __init__(self, http: httpx.Client, site: Site, uris: list[str], line: str) -> None:
         super().__init__()
@@ -87,10 +89,10 @@ def how_long_it_takes(http: httpx.Client, site: Site, uris: list[str]) -> float:
 def kill_again_and_again(
     web: subprocess.Popen[str], site: Site, token: str, uris: list[str], usual: float
 ) -> list[Sending]:
-    """Each process looks after the batch that the one before may have died of, and dies of the next."""
+    """Run each process until it dies of a batch. It first checks the batch that may have killed the previous one."""
     sent: list[Sending] = []
     while True:
-        # One connection for each process: what is sent on it ends with it.
+        # One connection for each process: its requests end with it.
         with site.client(token) as http:
             process = next_process(web, http, site)
             if sent:
@@ -105,7 +107,7 @@ def kill_again_and_again(
 
 
 def look_after(sending: Sending, http: httpx.Client) -> None:
-    """Whole or not there; there if that was acknowledged; and there once, after it was sent again under its key."""
+    """Check that a batch is whole or absent, present if acknowledged, and present once after a retry under its key."""
     parts = {lines(http, sending.site, uri).count(sending.line) for uri in sending.uris}
     assert parts in ({0}, {BATCH // 2}), "half of a batch can be seen"
     assert not sending.is_acknowledged or parts == {BATCH // 2}, "what was acknowledged is lost"

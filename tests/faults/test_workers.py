@@ -1,4 +1,4 @@
-"""Real workers and schedulers: what they were doing when they, Redis or the database died is done all the same, once."""
+"""Test real workers and schedulers: work interrupted when they, Redis or the database died is still done, once."""
 
 import json
 import shutil
@@ -115,7 +115,7 @@ def test_two_schedulers_give_one_run_for_each_tick(redis_url: str, redis_home: P
 
 
 def is_in_the_middle(site: Site) -> bool:
-    """Of both, the mirror and the index."""
+    """Return whether both the mirror and the index are half done."""
     return all(rows > 0 for [(rows,)] in (query(site, MIRRORED), query(site, INDEXED)))
 
 
@@ -125,7 +125,7 @@ def is_all_done(site: Site) -> bool:
 
 @contextmanager
 def halted_in_the_middle(site: Site, fake: FakeIB) -> Iterator[None]:
-    """The worker mirrors a library and builds the index anew, and goes on with both when the block ends."""
+    """Halt the worker while it mirrors a library and rebuilds the index, and resume both when the block ends."""
     hold, may_go_on = site.log.parent / "hold", threading.Event()
     fake.between = lambda query: query.stage != "resources" or query.offset == 0 or may_go_on.wait(PATIENCE_SECONDS)
     hold.touch()

@@ -1,6 +1,6 @@
-"""How many cases are tried, and what holds for every one of them.
+"""Define the number of cases, and what holds for every one of them.
 
-2,000 in all in the ordinary suite, always the same ones; FUZZ_CASES=60000 (`make fuzz`) for a long run of new ones.
+The ordinary suite runs 2,000 in all, always the same ones; FUZZ_CASES=60000 (`make fuzz`) runs many new ones.
 """
 
 import os
@@ -15,7 +15,7 @@ from tests.api.clients import error_of
 CASES = int(os.environ.get("FUZZ_CASES", "2000"))
 IS_SEEDED = "FUZZ_CASES" not in os.environ
 HANG_SECONDS = 2
-# Who asks a busy machine again gets an answer in time; who asks for something slow does not.
+# On a busy machine a retry is answered in time; a truly slow request is not.
 ATTEMPTS = 3
 CODES = {
     "not_found": 404,
@@ -31,7 +31,7 @@ LEAKS = ("Traceback", "site-packages", "SELECT ", "INSERT ")
 
 
 def fuzz(share: float) -> Any:
-    """Settings for a test that takes its share of all cases."""
+    """Return settings for a test that takes its share of all cases."""
     return settings(
         max_examples=max(1, int(CASES * share)),
         deadline=None,
@@ -44,7 +44,7 @@ def fuzz(share: float) -> Any:
 
 
 class Tally:
-    """The cases so far; a long run is watched, so it tells of itself every few thousand."""
+    """Count the cases, and report progress every few thousand, because a long run is watched."""
 
     step = 2000
 
@@ -69,8 +69,11 @@ tally = Tally()
 
 
 def in_time(ask: Callable[[], Any], clock: Callable[[], float] = time.process_time) -> Any:
-    """The answer. What runs in this process is held to its own work, whatever else the machine is busy with; what is
-    asked over HTTP to the time on the wall. The ordinary suite holds nothing to a time."""
+    """Return the answer within the time limit.
+
+    In-process calls are limited by CPU time, regardless of other load; HTTP calls by wall-clock time. The ordinary
+    suite has no time limit.
+    """
     for _ in range(1 if IS_SEEDED else ATTEMPTS):
         started = clock()
         answer = ask()
@@ -83,7 +86,7 @@ def in_time(ask: Callable[[], Any], clock: Callable[[], float] = time.process_ti
 
 
 def check(ask: Callable[[], Any], sent: object) -> None:
-    """An answer or one of the contract's errors, and nothing of our insides. What was sent may be told again."""
+    """Check for a success or one of the contract's errors that reveals no internals. It may echo the input."""
     response = in_time(ask)
     if response.status_code in (200, 201, 204, 304):
         return

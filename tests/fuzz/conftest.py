@@ -8,7 +8,7 @@ from tests.fuzz import cases
 
 @pytest.fixture(autouse=True)
 def told(pytestconfig: pytest.Config) -> Iterator[None]:
-    """Progress goes past pytest's capture."""
+    """Print progress past pytest's capture."""
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
 
     def tell(line: str) -> None:
@@ -23,5 +23,5 @@ def told(pytestconfig: pytest.Config) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def without_static_files(settings: Any) -> None:
-    """Their middleware is async: in the synchronous client it costs every request four changes of thread."""
+    """Remove their middleware, which is async: in the synchronous client it costs each request four thread switches."""
     settings.MIDDLEWARE = [name for name in settings.MIDDLEWARE if "servestatic" not in name]

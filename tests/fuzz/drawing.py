@@ -1,5 +1,7 @@
-"""Addresses and operations drawn by the hundred thousand: right ones, bent a little. Hypothesis would take longer to
-think of them than the server to answer."""
+"""Draw addresses and operations by the hundred thousand: valid ones, slightly mutated.
+
+Hypothesis would take longer to generate them than the server to answer.
+"""
 
 import random
 from collections.abc import Sequence
@@ -14,7 +16,7 @@ PATTERNS = [entry.pattern for entry in REGISTRY]
 REFS = ["TASK-9999", "TASK-00001", "task-0001", "TASK-99999999999999999999"]
 REFS += ["TASK-0001", "TASK-0002", "EPIC-0001"] * 4
 FIELD_NAMES = list(FIELDS["task"])
-# What can be written to, and with what.
+# Writable targets and their operations.
 TARGETS = [
     (f"mcp://backlog/tasks/{ref}/{field.name}", field.operations)
     for ref in ("TASK-0001", "TASK-0002")
@@ -89,7 +91,7 @@ LINES = ["one", "two\n", "one\ntwo\nthree\n", "three", "\r\n", "", " ", "# A", "
 
 
 class Draw:
-    """The same seed draws the same things."""
+    """Draw values; the same seed draws the same ones."""
 
     def __init__(self, seed: str) -> None:
         self._random = random.Random(seed)
@@ -123,7 +125,7 @@ class Draw:
         return None if self.chance(0.85) else self.pick(["*", '""', '"x"', 'W/"1"', "x" * 300, 7, [], self._word()])
 
     def form_value(self) -> str:
-        """As a browser could send it, which has no half characters."""
+        """Return a value as a browser could send it, without unpaired surrogates."""
         made = self.pick(
             [self._word, self._text, self.address, lambda: self.pick(["²", "½", "٣", "-1", "9" * 30, *REFS])]
         )()

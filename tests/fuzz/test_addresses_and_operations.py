@@ -1,4 +1,6 @@
-"""Random addresses, operations and queries over REST get an answer or one of the contract's errors, never a 500."""
+"""Test that random addresses, operations and queries over REST get a success or one of the contract's errors, never a
+500.
+"""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""100,000 random addresses and operations in a long run: only answers and the contract's errors, never a 500.
+"""Test 100,000 random addresses and operations in a long run: only successes and the contract's errors, never a 500.
 
-REST's views are called themselves, without the middleware around them, which would take most of the time.
+Calls REST's views directly, without the middleware around them, which would take most of the time.
 """
 
 import json
@@ -24,13 +24,13 @@ from tests.fuzz.drawing import Draw
 from tests.fuzz.test_addresses_and_operations import client  # noqa: F401  fixture
 
 TOTAL = 500 if cases.IS_SEEDED else 100_000
-# Undone together, so that a failure is found again by the seed of its part alone.
+# Rolled back together, so that a failure is reproduced by the seed of its part alone.
 PART = 500
 SEED = os.environ.get("FUZZ_SEED") or ("always" if cases.IS_SEEDED else os.urandom(8).hex())
 
 
 class Views:
-    """A client that calls the views with the person known already."""
+    """Call the views with an authenticated user."""
 
     def __init__(self, user: User) -> None:
         _, secret = tokens.create(user, "bulk", "write")
@@ -53,7 +53,7 @@ class Views:
 
 
 class Case:
-    """One address, read or written to."""
+    """Read or write one address."""
 
     def __init__(self, draw: Draw, number: int) -> None:
         self.sent = draw.address() if number % 2 else draw.write()
@@ -66,7 +66,7 @@ class Case:
 
 @pytest.fixture(autouse=True)
 def raised() -> Iterator[None]:
-    """What would be a 500 comes out as it was."""
+    """Re-raise exceptions that would become a 500."""
 
     def reraise(**_: Any) -> None:
         raise  # the receiver is called while the exception is handled

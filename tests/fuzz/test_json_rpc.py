@@ -1,4 +1,4 @@
-"""Random JSON-RPC against the running site, both eras: an answer each, no internal error, and it lives on."""
+"""Test random JSON-RPC against the running site in both eras: one answer each, no internal error, and it stays up."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""OAuth's doors with one or two parameters that no client would send: an answer or a refusal, never a 500."""
+"""Test OAuth's endpoints with one or two parameters that no client would send: a success or an error, never a 500."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ GRANTS = [
 
 @dataclass
 class Doors:
-    """A person who is signed in, and a client that is registered."""
+    """Hold a signed-in user and a registered client."""
 
     browser: Client
     registered: Any

@@ -1,4 +1,4 @@
-"""The viewer's pages with random parameters and forms: shown, led on or refused, never a 500."""
+"""Test the viewer's pages with random parameters and forms: shown, redirected or rejected, never a 500."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.security.routes import EXAMPLES
 from tests.viewer.browsing import signed_in
 
 TOTAL = max(PART, cases.CASES // 10)
-# Signing out, and starting the work of the workers, would be all that came of it.
+# They would only sign out, or start the workers' jobs.
 READS = TABLE["pages"]["reads"]
 WRITES = {**TABLE["pages"]["writes"], **dict.fromkeys(set(TABLE["pages"]["others"]) - {"/logout/", "/sync/"})}
 NAMES = [
@@ -70,7 +70,7 @@ def address(draw: Draw, route: str) -> str:
     for variable, example in EXAMPLES.items():
         route = route.replace(f"<{variable}>", f"resources/{example}" if variable == "path" else example)
     bent = draw.bent(route[1:], "/") if draw.chance(0.05) else route
-    # No browser can send half a character.
+    # No browser can send an unpaired surrogate.
     return bent.encode(errors="replace").decode()
 
 

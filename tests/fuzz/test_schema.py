@@ -1,4 +1,4 @@
-"""Schemathesis over our own OpenAPI description: whatever it allows is answered or refused, never a 500."""
+"""Test our OpenAPI description with Schemathesis: all valid requests get a success or an error, never a 500."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ from tests.fuzz.cases import check, fuzz
 
 SCHEMA = schemathesis.openapi.from_dict(SchemaGenerator().get_schema(request=None, public=True))
 OPERATIONS = [found.ok() for found in SCHEMA.get_all_operations()]
-# Rows of ours among the random ones, so that more than "not found" is tried.
+# Existing ids among the random ones, so that more than "not found" is tried.
 KNOWN = {"id": ["TASK-0001", "EPIC-0001", "1"], "path": ["docs/a.md", "docs"]}
 
 
@@ -53,7 +53,7 @@ def body_of(case: Any) -> bytes:
         return case.body
     try:
         return json.dumps(case.body).encode()
-    except TypeError:  # there is none
+    except TypeError:  # there is no body
         return b""
 
 

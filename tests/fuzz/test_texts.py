@@ -1,4 +1,4 @@
-"""Texts that are nothing but one piece of markdown over and over, as long as are rendered at all: no second takes long."""
+"""Test texts of one piece of markdown repeated up to the maximum length: rendering stays fast."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The hook as a runtime starts it: JSON on stdin, an answer on stderr, 2 when it took the call."""
+"""Test the hook as a runtime starts it: JSON on stdin, an answer on stderr, exit code 2 when it handled the call."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A running fake, settings that trust it, and no waiting."""
+"""Provide a running fake, settings that trust it, and no waiting."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -45,11 +45,11 @@ def mirrored(connection: IBConnection) -> IBConnection:
 
 @pytest.fixture
 def alices_link(mirrored: IBConnection, alice: User) -> IBLink:
-    """Alice may see Marketing and download from it."""
+    """Link alice, who may see Marketing and download from it."""
     return link(alice, mirrored, ALICE, "alice-secret-word")
 
 
 @pytest.fixture
 def bobs_link(mirrored: IBConnection, bob: User) -> IBLink:
-    """Bob may see Legal and nothing more."""
+    """Link bob, who may see only Legal."""
     return link(bob, mirrored, BOB, "bob-secret-word")

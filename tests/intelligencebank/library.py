@@ -1,4 +1,4 @@
-"""A running site with a mirrored tenant: Alice and Bob are linked with rights of their own, Carol and Mallory are not."""
+"""Run a site with a mirrored tenant: Alice and Bob are linked with different rights, Carol and Mallory are not."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Connections to a fake, runs on them, and what the mirror holds."""
+"""Connect to a fake, run syncs, and read the mirror."""
 
 from datetime import timedelta
 from typing import Any
@@ -34,7 +34,7 @@ def connect(fake: FakeIB, client_id: str = "BnK4JV", **over: Any) -> IBConnectio
 
 
 def sync(connection: IBConnection, kind: str = "full") -> IBSyncRun:
-    """Until it ends or pauses."""
+    """Run a sync until it ends or pauses."""
     connection.refresh_from_db()
     run = runs.start(connection, kind)
     working.work(run, working.ENDLESS)
@@ -44,7 +44,7 @@ def sync(connection: IBConnection, kind: str = "full") -> IBSyncRun:
 
 
 def content(connection: IBConnection) -> list[tuple[Any, ...]]:
-    """The mirror as it would be compared with another one: no keys, no times, no generations."""
+    """Return the mirror's content for comparison: no keys, no times, no generations."""
     rows = []
     for model, home in ((IBFolder, "parent__ib_id"), (IBResource, "folder__ib_id")):
         columns = [field.name for field in model._meta.concrete_fields if field.name not in _NOT_CONTENT]
@@ -66,7 +66,7 @@ def all_ids(fake: FakeIB, client_id: str = "BnK4JV") -> set[str]:
 
 
 def link(user: User, connection: IBConnection, email: str, password: str) -> IBLink:
-    """As if the person had signed in with the browser."""
+    """Link as if the user had signed in with the browser."""
     client = connections.client_for(connection)
     try:
         session = client.login(email, password)
@@ -79,7 +79,7 @@ def link(user: User, connection: IBConnection, email: str, password: str) -> IBL
 
 
 def expire_rights(link: IBLink) -> None:
-    """A quarter of an hour later."""
+    """Expire the rights, as a quarter of an hour later."""
     past = timezone.now() - timedelta(seconds=1)
     link.entitlements.update(expires_at=past)
     IBLink.objects.filter(pk=link.pk).update(verified_at=past - timedelta(hours=1))

@@ -1,4 +1,4 @@
-"""The admin pages: connections with secrets that go in and never come out, runs, and what an admin may see."""
+"""Test the admin pages: connections with write-only secrets, runs, and what an admin may see."""
 
 from django.contrib.auth.models import User
 

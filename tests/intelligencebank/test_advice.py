@@ -1,4 +1,4 @@
-"""A run that did not end well says why and what to do: in the command, on the page of jobs, to agents and the doctor."""
+"""Test that a failed run says why and what to do: in the command, on the jobs page, to agents and the doctor."""
 
 from dataclasses import replace
 from io import StringIO

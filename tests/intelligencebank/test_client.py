@@ -1,4 +1,4 @@
-"""The client against the fake: logins, lists, files, and every fault a network can have."""
+"""Test the client against the fake: logins, lists, files, and every fault a network can have."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -49,7 +49,10 @@ def client(fake: FakeIB, tenant: Tenant) -> Iterator[IBClient]:
 
 
 def give_up_early(client: IBClient, kind: str) -> None:
-    """On a slow server only. Every other fault gets the usual time: a busy machine is no fault."""
+    """Shorten the timeout for a slow server only.
+
+    Other faults get the usual time, because a busy machine is no fault.
+    """
     if kind.startswith("slow"):
         client.transport.limits = replace(client.transport.limits, total=2)
 
@@ -119,7 +122,7 @@ def test_an_expired_session_is_renewed_once(fake: FakeIB, client: IBClient, expi
 
 @pytest.mark.parametrize("kind", FAULTS)
 def test_a_fault_is_overcome_or_named(fake: FakeIB, client: IBClient, kind: str) -> None:
-    """What passes is tried again; a clear no is not; nothing else ever comes out."""
+    """Check that transient faults are retried, permanent ones are not, and no other error escapes."""
     session = service_session(client)
     give_up_early(client, kind)
     fake.faults = [Fault(kind, "resources")]

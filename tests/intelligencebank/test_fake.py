@@ -1,4 +1,6 @@
-"""The fake answers searches as the vendor's own connectors ask them: words, extensions and wrapped conditions."""
+"""Test that the fake answers searches as the vendor's own connectors send them: words, extensions and wrapped
+conditions.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Every fault in every stage: the run ends well or says why, and nothing is hidden that is still there."""
+"""Test every fault in every stage: the run succeeds or says why, and nothing that still exists is hidden."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -42,7 +42,7 @@ def _hurried(hosts: HostPolicy, _limits: object) -> Transport:
 
 @contextmanager
 def _not_waiting_long(kind: str) -> Iterator[None]:
-    """A slow server is given up on early. Every other fault gets the usual time: a busy machine is no fault."""
+    """Shorten the timeout for a slow server. Other faults get the usual time, because a busy machine is no fault."""
     with pytest.MonkeyPatch.context() as patch:
         if kind.startswith("slow"):
             patch.setattr("resources_app.intelligencebank.connections.Transport", _hurried)
@@ -53,7 +53,7 @@ def _not_waiting_long(kind: str) -> Iterator[None]:
 def test_no_fault_in_any_stage_hides_what_is_there(
     fake: FakeIB, tenant: Tenant, mirrored: IBConnection, kind: str, nth: int
 ) -> None:
-    """A fault that stays, from the first call of a stage or from the second."""
+    """Inject a permanent fault, from the first call of a stage or from the second."""
     gone = sorted(all_ids(fake))[5]
     tenant.delete(gone)
     there = all_ids(fake)
@@ -79,7 +79,7 @@ def test_no_fault_in_any_stage_hides_what_is_there(
 
 
 def _make_counts_differ(fake: FakeIB, tenant: Tenant) -> None:
-    """A resource that moves after the folders were read sends the run into single folders."""
+    """Move a resource after the folders were read, which sends the run into single folders."""
     moving, logos, photos = sorted(all_ids(fake))[0], folder_named(tenant, "Logos"), folder_named(tenant, "Photos")
     fake.between = lambda query: (
         tenant.move(moving, photos if tenant.home[tenant.resource(moving)] == logos else logos)
@@ -89,7 +89,7 @@ def _make_counts_differ(fake: FakeIB, tenant: Tenant) -> None:
 
 
 def _settle(connection: IBConnection) -> None:
-    """As an admin would, or tomorrow."""
+    """Reset the state, as an admin would, or the next day."""
     IBSyncRun.objects.filter(status="paused").update(status="failed")
     IBConnection.objects.filter(pk=connection.pk).update(state="ok", session=b"")
 

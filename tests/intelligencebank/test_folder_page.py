@@ -1,4 +1,4 @@
-"""The page of a folder: as pictures or as a list, by name or by time, searched; all of it in the address, page by page."""
+"""Test the folder page: as thumbnails or as a list, by name or by time, searched, paged; all state is in the URL."""
 
 import re
 from html import unescape

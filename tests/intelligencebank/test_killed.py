@@ -1,6 +1,6 @@
-"""kill -9 at twenty random points of two runs: the mirror ends as if nothing had happened.
+"""Test kill -9 at twenty random points of two runs: the mirror ends as if nothing had happened.
 
-`TEST_IB_ROWS=250000` takes a tenant of the largest size there is, and a quarter of an hour.
+`TEST_IB_ROWS=250000` uses a tenant of the largest existing size, and takes a quarter of an hour.
 """
 
 import os
@@ -28,7 +28,7 @@ from tests.other_processes import shared_environment
 KILLS = 20
 TENANTS = ("Broken1", "Whole22")
 ROWS = int(os.environ.get("TEST_IB_ROWS", "800"))
-# A page has about five events: half of the kills are spread over the whole of a run, however long it is.
+# A page has about five events: half of the kills are spread over the whole run, however long it is.
 MOST_EVENTS = max(14, ROWS // 90 * 5 * 2 // (KILLS // 2))
 PATIENCE_SECONDS = max(600, ROWS // 50)
 
@@ -38,7 +38,7 @@ def account_of(client_id: str) -> str:
 
 
 def change_both(fake: FakeIB) -> None:
-    """The same in both: some gone, some new, some changed."""
+    """Change both tenants equally: some rows deleted, some new, some changed."""
     for client_id in TENANTS:
         tenant = fake.tenants[client_id]
         ids = [
@@ -53,7 +53,7 @@ def change_both(fake: FakeIB) -> None:
 
 
 def first_runs(platform_url: str, seed: int) -> dict[str, Any]:
-    """Everything is new: in one tenant while the worker dies again and again."""
+    """Sync new tenants; in one of them the worker dies repeatedly."""
     _hurry()
     for client_id in TENANTS:
         account = {"email": account_of(client_id), "password": SERVICE_PASSWORD}
@@ -62,14 +62,14 @@ def first_runs(platform_url: str, seed: int) -> dict[str, Any]:
 
 
 def later_runs(seed: int) -> dict[str, Any]:
-    """Some is gone, some is new, most is as before."""
+    """Sync tenants with some rows deleted, some new and most unchanged."""
     _hurry()
     return _kill_and_compare(seed)
 
 
 def _hurry() -> None:
     settings.IB_RATE_SECONDS = 0.01
-    # Whoever died must not keep the tenant for long.
+    # A dead worker must not keep the tenant's lease for long.
     runs.LEASE = timedelta(0)
 
 
@@ -94,9 +94,9 @@ def _kill_and_compare(seed: int) -> dict[str, Any]:
 
 
 def _killed_after(events: int) -> tuple[bool, int]:
-    """A child works on the run and dies at the so-manieth event: a call, a page's beginning, middle or end.
+    """Run a child that dies at event number `events`: a call, or a page's beginning, middle or end.
 
-    Whether it did, and how much memory it had at most.
+    Return whether it died, and its peak memory.
     """
     leave_database()
     if not (child := os.fork()):

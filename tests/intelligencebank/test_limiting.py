@@ -1,4 +1,4 @@
-"""All workers together stay under the limit, and stop when the day's calls are used up."""
+"""Test that all workers together stay under the limit, and stop when the day's calls are used up."""
 
 import threading
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def test_eight_workers_stay_under_the_limit(fake: FakeIB, connection: IBConnecti
 
     at_once(8, work)
     assert fake.calls("folders") == 48
-    # The fake sees a call a little later than it was allowed: a few may slip from one window into the next.
+    # The fake sees a call slightly after it was allowed: a few may slip from one window into the next.
     assert fake.most_calls_within(3) <= 33
 
 

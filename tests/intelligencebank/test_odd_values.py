@@ -1,4 +1,4 @@
-"""Odd values in the answers of IntelligenceBank are states that are shown, never unforeseen errors."""
+"""Test that odd values from IntelligenceBank become visible states, never unexpected errors."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def own_cache(settings: Any, tmp_path: Any) -> None:
 
 @pytest.fixture
 def say(fake: FakeIB, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a function that makes the fake's logins say something else."""
+    """Return a function that changes the fake's login responses."""
     usual = fake.login_body
 
     def change(**over: Any) -> None:

@@ -1,4 +1,4 @@
-"""Every address of the registry and every form of a link, opened in the viewer by everybody: an answer, never a failure."""
+"""Test every address of the registry and every form of a link, opened in the viewer by every user: never a failure."""
 
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ def things(carol: User) -> None:
 
 
 def registered(tenant: Tenant, root: Path) -> list[str]:
-    """One address, and for files several, for each entry of the registry."""
+    """Return one address for each entry of the registry, and several for files."""
     folder = folder_named(tenant, "Logos")
     asset = IBResource.objects.filter(folder__ib_id=folder).order_by("sort_name").first()
     paths = {
@@ -103,7 +103,7 @@ def pane(client: Client, uri: str) -> int:
 
 
 def everywhere(client: Client, uri: str) -> list[int]:
-    """The page, the pane beside what one reads, and the bytes."""
+    """Return the statuses of the page, the pane and the bytes."""
     quoted = quote(uri, safe="")
     return [
         client.get(f"/open/?uri={quoted}").status_code,

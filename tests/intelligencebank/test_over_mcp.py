@@ -1,4 +1,6 @@
-"""The official client browses root → folder → resources → asset as two people, and hears of changes; no secret leaks."""
+"""Test that the official client browses root → folder → resources → asset as two users and receives changes; no secret
+leaks.
+"""
 
 import asyncio
 import json
@@ -132,7 +134,7 @@ def test_no_answer_no_log_line_and_no_stored_byte_holds_a_secret(library: Librar
 
 
 def answers_to(library: Library, token: str) -> str:
-    """All that has to do with IntelligenceBank: to somebody linked, and to an admin who is not."""
+    """Return all IntelligenceBank responses: to a linked user, and to an unlinked admin."""
     base, logos = f"/api/v1/ib/{CLIENT_ID}", folder_named(library.tenant, "Logos")
     paths = [
         *("/api/v1/ib/", f"{base}/link/", f"{base}/folders/root/", f"{base}/folders/{logos}/resources/?limit=2"),

@@ -1,4 +1,4 @@
-"""REST: folders, assets, thumbnails, downloads after a live look, and linking one's own account."""
+"""Test REST: folders, assets, thumbnails, downloads after a live check, and linking the user's account."""
 
 from typing import Any
 

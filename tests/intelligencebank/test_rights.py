@@ -1,4 +1,4 @@
-"""Each person sees what IntelligenceBank lets them see, everywhere, and no longer than it does."""
+"""Test that each user sees what IntelligenceBank allows, everywhere, and no longer than it does."""
 
 from collections.abc import Callable
 from typing import Any
@@ -153,7 +153,7 @@ def test_a_root_that_is_empty_because_rights_are_unknown_says_so(
 
 
 def _going_on(user: User, folder: str) -> dict[str, Reader]:
-    """With what one was given while entitled: a cursor, and a place among those who watch."""
+    """Return readers that continue with what an entitled user got: a cursor and a subscription."""
     uri = f"ib://BnK4JV/folders/{folder}/resources"
     cursor = browsing.read_folder_resources(user, "BnK4JV", folder, limit=3)["next_cursor"]
     pks = list(Change.objects.filter(kind="ib_resource").values_list("pk", flat=True))

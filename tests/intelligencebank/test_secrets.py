@@ -1,4 +1,4 @@
-"""Secrets are sealed, bound to their place, and opened again after the keys were changed."""
+"""Test that secrets are sealed, bound to their place, and readable after key rotation."""
 
 import pytest
 from django.core.management import call_command

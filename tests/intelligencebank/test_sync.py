@@ -1,4 +1,4 @@
-"""Full, incremental and reconcile runs against the fake: what arrives, what changes, what is hidden and when."""
+"""Test full, incremental and reconcile runs against the fake: what arrives, what changes, what is hidden and when."""
 
 import re
 from datetime import timedelta
@@ -173,7 +173,7 @@ def test_a_moved_folder_takes_its_resources_along(tenant: Tenant, connection: IB
 
 
 def test_folders_that_go_in_circles_are_hidden_and_come_back(tenant: Tenant, connection: IBConnection) -> None:
-    """Nobody reaches them from the root, so IntelligenceBank does not list them either."""
+    """Move folders into a cycle. The root does not reach them, so IntelligenceBank does not list them either."""
     tenant.fill(400, [folder_named(tenant, "Legal")])
     sync(connection)
     everything, marketing = visible_rows(connection), folder_named(tenant, "Marketing")

@@ -1,4 +1,4 @@
-"""The mirror beside everything else: context, jobs, deep trees, and what a read costs."""
+"""Test the mirror together with context, jobs and deep trees, and the cost of a read."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""IntelligenceBank in the viewer: each sees their own tree, opens assets beside, and attaches them to a task."""
+"""Test IntelligenceBank in the viewer: users see their own tree, open assets beside it, and attach them to a task."""
 
 import re
 from html import unescape

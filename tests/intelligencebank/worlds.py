@@ -1,4 +1,4 @@
-"""Small worlds of the fake, and clients for them that do not wait."""
+"""Build small worlds of the fake, and clients for them that do not wait."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ ALICE, BOB = "alice@example.com", "bob@example.com"
 
 
 def fill_tenant(fake: FakeIB, client_id: str = "BnK4JV", resources: int = 40) -> Tenant:
-    """Resources → Marketing → Logos, Photos; Resources → Legal. Alice sees Marketing, Bob Legal."""
+    """Create Resources → Marketing → Logos, Photos; Resources → Legal. Alice sees Marketing, Bob Legal."""
     tenant = fake.tenant(client_id)
     tenant.add_person(SERVICE, SERVICE_PASSWORD, main_admin=True)
     marketing = tenant.add_folder("Marketing", description="Campaigns and brand")

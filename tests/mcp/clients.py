@@ -1,4 +1,4 @@
-"""The official client in both eras, and small functions for what goes beyond it."""
+"""Wrap the official client in both eras, with small functions for what goes beyond it."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ from tests.mcp.site import ROOT, Site
 MODERN = "2026-07-28"
 PATIENCE = 20
 LEGACY_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-# How the official client is told: to shake hands, or to ask for what the server serves.
+# Modes of the official client: the handshake, or discovery of what the server serves.
 ERAS = ("legacy", "auto")
 META = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -37,7 +37,7 @@ async def connected(site: Site, token: str, mode: str, **options: Any) -> AsyncI
 
 
 def pipe(site: Site, token: str) -> StdioServerParameters:
-    """`Client(pipe(site, token))`: the same server over stdin and stdout."""
+    """Return parameters for `Client(pipe(site, token))`: the same server over stdin and stdout."""
     environment = site.environment | {"BACKLOG_TOKEN": token, "BACKLOG_LOG_LEVEL": "DEBUG"}
     return StdioServerParameters(command=sys.executable, args=["manage.py", "mcp_stdio"], env=environment, cwd=ROOT)
 
@@ -54,7 +54,7 @@ def initialize(site: Site, http: httpx.Client, version: str = "2025-11-25") -> h
 
 @contextmanager
 def session(site: Site, token: str, version: str = "2025-11-25") -> Iterator[httpx.Client]:
-    """A plain client that has a session."""
+    """Yield a plain client that has a session."""
     with site.client(token) as http:
         opened = initialize(site, http, version)
         assert opened.status_code == 200, opened.text
@@ -78,14 +78,14 @@ def modern(site: Site, http: httpx.Client, method: str, params: dict[str, Any] |
 
 
 class Events:
-    """The events of an open stream, one after the other."""
+    """Read the events of an open stream, one after the other."""
 
     def __init__(self, response: httpx.Response) -> None:
         self._lines = response.iter_lines()
         self.last_id: str | None = None
 
     def next(self) -> dict[str, Any]:
-        """The next message; what has none (pings, ids alone) is passed over. Pings keep a stream from timing out."""
+        """Return the next message. Skips events without one (pings, bare ids). Pings keep a stream from timing out."""
         deadline = time.monotonic() + PATIENCE
         for line in self._lines:
             assert time.monotonic() < deadline, "nothing but pings"
@@ -121,7 +121,7 @@ def listening(site: Site, http: httpx.Client, *uris: str, **wanted: bool) -> Ite
 
 
 def wait_until_refused(site: Site, http: httpx.Client) -> None:
-    """A process believes what it looked up for a moment longer."""
+    """Wait until the token is rejected. A process caches its look-up for a moment."""
     deadline = time.monotonic() + PATIENCE
     while http.post(site.mcp, json=request("ping")).status_code != 401:
         assert time.monotonic() < deadline, "the token still works"

@@ -9,7 +9,7 @@ from tests.mcp.site import Site, running_site
 
 @dataclass(frozen=True)
 class Tokens:
-    """alice writes, bob reads, carol administers, mallory has no role."""
+    """Hold the tokens: alice writes, bob reads, carol administers, mallory has no role."""
 
     alice: str
     bob: str

@@ -1,4 +1,4 @@
-"""Another process of the site, which does what a line of JSON tells it: a worker, the admin, a command."""
+"""Run another process of the site that executes commands from JSON lines, as a worker, the admin or a command would."""
 
 import json
 import sys
@@ -80,7 +80,7 @@ def join_group(name: str, group: str) -> None:
 
 
 def mirror(client_id: str, folder: str, resource: str, people: list[str]) -> None:
-    """A tenant with one folder and one resource in it, and people who may see both."""
+    """Mirror a tenant with one folder and one resource in it, and users who may see both."""
     ends = timezone.now() + timedelta(days=1)
     connection = connections.create(client_id, "Demo", "https://demo.intelligencebank.com", email="e", password="p")
     with transaction.atomic():

@@ -1,4 +1,4 @@
-"""The official client with its own OAuth, which is given nothing but the address of the server."""
+"""Run the official client with its own OAuth, given only the address of the server."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,7 +18,7 @@ REDIRECT = "http://127.0.0.1:53682/callback"
 
 
 class Storage:
-    """What the client remembers."""
+    """Store what the client remembers."""
 
     def __init__(self) -> None:
         self.tokens: Any = None

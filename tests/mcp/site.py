@@ -1,4 +1,4 @@
-"""The site in processes of its own, as it runs in production: two web processes, a database, and somebody elsewhere."""
+"""Run the site in separate processes, as in production: two web processes, a database, and one process elsewhere."""
 
 import json
 import os
@@ -22,7 +22,7 @@ START_SECONDS = 60
 
 
 class Elsewhere:
-    """`elsewhere.create(values={...})` runs in another process; see elsewhere.py for what there is."""
+    """Run `elsewhere.create(values={...})` in another process; elsewhere.py defines the commands."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         self._process = subprocess.Popen(
@@ -36,7 +36,7 @@ class Elsewhere:
         self._is_ready = False
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # such as those that printers of values ask for
+        if name.startswith("_"):  # such as attributes that pretty printers look up
             raise AttributeError(name)
 
         def call(**arguments: Any) -> Any:
@@ -72,7 +72,7 @@ class Site:
         return f"{self.url}/mcp"
 
     def client(self, token: str | None, **headers: str) -> httpx.Client:
-        """A plain HTTP client, for what the official one would never send."""
+        """Return a plain HTTP client, for what the official one would never send."""
         authorization = {"Authorization": f"Bearer {token}"} if token else {}
         accepted = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
         return httpx.Client(headers=accepted | authorization | headers, timeout=30, trust_env=False)
@@ -92,7 +92,7 @@ def running_site(redis: str, **variables: str) -> Iterator[Site]:
             **{"DJANGO_SETTINGS_MODULE": "tests.mcp.fixture.settings", "BACKLOG_DRAIN_SECONDS": "0"},
             **variables,
         }
-        if environment["DATABASE_URL"] != database:  # an empty one, of the test
+        if environment["DATABASE_URL"] != database:  # an empty one for this test
             databases.migrate(environment["DATABASE_URL"])
         elsewhere = Elsewhere(environment)
         log = Path(folder) / "web.log"
@@ -105,7 +105,7 @@ def running_site(redis: str, **variables: str) -> Iterator[Site]:
 
 @contextmanager
 def new_database(folder: Path, *, migrated: bool = False) -> Iterator[str]:
-    """Yield the URL of a database beside pytest-django's, which other processes cannot see into while a test runs."""
+    """Yield the URL of a database beside pytest-django's, which other processes cannot read while a test runs."""
     server = os.environ.get("DATABASE_URL", "")
     if not server.startswith("postgres"):
         file = folder / "site.sqlite3"

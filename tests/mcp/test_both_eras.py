@@ -1,4 +1,4 @@
-"""What the official client can do, in both eras, against two web processes."""
+"""Test what the official client can do, in both eras, against two web processes."""
 
 import asyncio
 
@@ -45,7 +45,7 @@ def test_every_process_serves_a_session_of_the_handshake_era(site: Site, tokens:
     async def scenario() -> None:
         async with connected(site, tokens.alice, "legacy") as client:
             processes: set[int] = set()
-            for _ in range(50):  # the system decides who takes a connection; before long the other one does
+            for _ in range(50):  # the system picks the process that accepts; before long the other one does
                 calls = [client.call_tool("fixture_whoami", {}) for _ in range(40)]
                 answers = [result.structured_content for result in await asyncio.gather(*calls)]
                 assert {answer["user"] for answer in answers} == {"alice"}

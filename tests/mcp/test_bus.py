@@ -1,4 +1,4 @@
-"""How one poll serves many watches: each from its own position, each in order, nothing twice."""
+"""Test that one poll serves many watches: each from its own position, each in order, nothing twice."""
 
 import asyncio
 
@@ -38,7 +38,7 @@ def rename(uri: str, title: str) -> None:
 
 
 def poll(*watchers: Watcher) -> None:
-    """Until there is nothing left, as the poller does it."""
+    """Poll until nothing is left, as the poller does."""
     more = True
     while more:
         more = False

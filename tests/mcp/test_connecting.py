@@ -1,4 +1,4 @@
-"""Step 3 of the Connect page: green for the token of step 1, over MCP, and for nothing else."""
+"""Test step 3 of the Connect page: green for the token of step 1, over MCP, and for nothing else."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ PASSWORD = "connects her agents"
 
 @pytest.fixture
 def browser(site: Site) -> Iterator[httpx.Client]:
-    """A person who is signed in."""
+    """Yield a signed-in user's browser."""
     site.elsewhere.person(name="petra", password=PASSWORD, roles=["contributor"])
     with httpx.Client(base_url=site.url, follow_redirects=True, timeout=30, trust_env=False) as http:
         http.headers["Referer"] = site.url
@@ -26,7 +26,7 @@ def browser(site: Site) -> Iterator[httpx.Client]:
 
 
 def create_token(browser: httpx.Client, name: str) -> tuple[str, str]:
-    """The secret, and the address that the page asks until it is green."""
+    """Return the secret, and the address that the page polls until it is green."""
     fields = hidden_fields(browser.get("/connect/").text)
     page = browser.post("/connect/", data=fields | {"name": name, "scope": "write", "days": "30"}).text
     secret, check = re.search(r'id="secret">(bl_[^<]+)<', page), re.search(r'hx-get="(/connect/check/[^"]*)"', page)

@@ -1,4 +1,4 @@
-"""`/api/v1/events/`: who is told what, from where, and when the telling ends."""
+"""Test `/api/v1/events/`: which client receives what, from which position, and when the stream ends."""
 
 import os
 from collections.abc import Iterator

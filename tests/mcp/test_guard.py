@@ -1,4 +1,4 @@
-"""What is refused before anything is served: strangers, foreign pages, broken and oversized bodies."""
+"""Test what is rejected before anything is served: anonymous callers, foreign pages, broken and oversized bodies."""
 
 import pytest
 

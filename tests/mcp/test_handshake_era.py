@@ -1,4 +1,4 @@
-"""The wire of the handshake era: versions, sessions, batches, the GET stream."""
+"""Test the wire of the handshake era: versions, sessions, batches, the GET stream."""
 
 import json
 import threading

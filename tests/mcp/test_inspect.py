@@ -1,4 +1,4 @@
-"""mcp_inspect shows what an agent finds."""
+"""Test that mcp_inspect shows what an agent finds."""
 
 import io
 

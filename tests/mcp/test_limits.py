@@ -1,4 +1,4 @@
-"""What is bounded, and what happens without Redis, on a site of its own."""
+"""Test the limits, and operation without Redis, on a separate site."""
 
 import os
 import time
@@ -18,7 +18,7 @@ OPENED = 200
 
 @pytest.fixture(scope="module")
 def redis(tmp_path_factory: pytest.TempPathFactory):
-    """A Valkey that a test may stop."""
+    """Yield a Valkey that a test may stop."""
     url = f"redis://127.0.0.1:{free_port()}"
     process = start_valkey(url, tmp_path_factory.mktemp("valkey"))
     while not valkey_answers(url):
@@ -54,13 +54,13 @@ def test_the_sessions_unused_for_longest_make_room_for_new_ones(small_site, toke
 
 
 def kept_in_redis(url: str) -> dict[str, int]:
-    """Every key of ours, and in how many seconds it goes by itself."""
+    """Return every key of the site, and the seconds until it expires."""
     with Redis.from_url(url, decode_responses=True) as broker:
         return {key: broker.ttl(key) for key in broker.scan_iter("backlog:*")}
 
 
 def kept_in_processes(site: Site, http: httpx.Client) -> dict[int, dict[str, int]]:
-    """What each of the two processes holds of conversations, this one included."""
+    """Return the conversation objects that each of the two processes holds, this one included."""
     found: dict[int, dict[str, int]] = {}
     deadline = time.monotonic() + 3 * PATIENCE
     while len(found) < 2 and time.monotonic() < deadline:
@@ -72,7 +72,7 @@ def kept_in_processes(site: Site, http: httpx.Client) -> dict[int, dict[str, int
 
 
 def test_however_many_sessions_are_opened_few_are_kept(small_site, token, redis) -> None:
-    """A session that its client never ends is dropped for a newer one, or a day after its last use."""
+    """Open many sessions. A session its client never ends is evicted for a newer one, or a day after its last use."""
     with small_site.client(token) as http:
         for number in range(OPENED):
             http.headers.pop("Mcp-Session-Id", None)

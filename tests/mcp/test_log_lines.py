@@ -1,4 +1,4 @@
-"""Every call of /mcp and REST leaves one line: what, how it ended, how long it took, who; never what it carried."""
+"""Test that every call of /mcp and REST logs one line: what, outcome, duration, user; never its content."""
 
 import json
 import os
@@ -16,7 +16,7 @@ SECRET = "do-not-log-these-words"
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    """The other tests have a site that writes almost nothing."""
+    """Run a separate site: the other tests' site logs almost nothing."""
     with running_site(os.environ["REDIS_URL"], BACKLOG_LOG_LEVEL="INFO") as site:
         yield site
 
@@ -27,7 +27,7 @@ def token(site: Site) -> str:
 
 
 def lines_about(site: Site, wanted: str, count: int = 1) -> list[dict[str, Any]]:
-    """A line is written when its call has ended, which its client may know before."""
+    """Return the lines. A line is written when its call has ended, which its client may notice earlier."""
     assert eventually(lambda: len(_written(site, wanted)) >= count)
     return _written(site, wanted)
 

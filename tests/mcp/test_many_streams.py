@@ -1,4 +1,4 @@
-"""300 subscribers on two processes: each hears of each change once, and calls go on as if there were none."""
+"""Test 300 subscribers on two processes: each receives each change once, and calls are not slowed."""
 
 import asyncio
 import json
@@ -80,7 +80,7 @@ def test_each_of_300_subscribers_hears_each_change_once_while_calls_go_on(site: 
             async with asyncio.timeout(PATIENCE):
                 while sum(map(Counter.total, counters)) < 2 * STREAMS * CHANGES:
                     await asyncio.sleep(0.05)
-            await asyncio.sleep(2.5)  # longer than the poll that would bring a second copy
+            await asyncio.sleep(2.5)  # longer than the poll that would deliver a duplicate
             for stream in streams:
                 stream.cancel()
 

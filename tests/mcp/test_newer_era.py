@@ -1,4 +1,4 @@
-"""The wire of 2026-07-28."""
+"""Test the wire of 2026-07-28."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a client sends over MCP is honoured or refused by name, in every version of the protocol."""
+"""Test that input over MCP is honoured or rejected by name, in every version of the protocol."""
 
 import asyncio
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The official client gets in by itself, in both eras, through a person who signs in and agrees."""
+"""Test that the official client signs in by itself, in both eras, through a user who signs in and agrees."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ ENDS_WITHIN_SECONDS = 5
 def signed_in(
     site: Site, name: str, storage: Storage, era: str = "auto", reach: str | None = None, address: str = ""
 ) -> dict:
-    """Lets a client in as `name` and answers who it is then."""
+    """Authorize a client as `name` and return its identity."""
     site.elsewhere.person(name=name, roles=["contributor"], password=PASSWORD)
     browser = Browser(name, PASSWORD, reach)
 
@@ -80,7 +80,7 @@ def test_open_streams_end(site: Site, end: str) -> None:
                 with pytest.raises(EOFError):
                     while "id" not in stream.next():
                         pass
-                    raise EOFError  # the answer to subscriptions/listen says that it is over
+                    raise EOFError  # the answer to subscriptions/listen ends the stream
         wait_until_refused(site, http)
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with the name or the arguments of a prompt is told to the caller; it is no fault of the server."""
+"""Test that a wrong prompt name or argument is reported to the caller as a client error, not a server error."""
 
 from typing import Any
 

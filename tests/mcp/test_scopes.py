@@ -1,4 +1,4 @@
-"""What a scope does not reach is not listed, and refused when it is asked for all the same."""
+"""Test that tools outside a scope are not listed, and are rejected when called anyway."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""`manage.py mcp_stdio`, in both eras."""
+"""Test `manage.py mcp_stdio`, in both eras."""
 
 import asyncio
 import subprocess

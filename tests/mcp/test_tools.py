@@ -1,4 +1,4 @@
-"""The tools, over the wire with the official client."""
+"""Test the tools over the wire with the official client."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ TOOLS = {
     "write_resource_batch",
     "get_resource",
 }
-# The whole list, in o200k.
+# The whole list, in o200k tokens.
 MAX_LIST_TOKENS = 3000
 
 

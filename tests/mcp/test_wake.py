@@ -1,4 +1,4 @@
-"""One message per transaction, after the commit, and none for what was rolled back."""
+"""Test that there is one message per transaction, after the commit, and none after a rollback."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,6 @@
-"""`get_resource`, `resources/read` and REST give the same for every registered address, to everybody, over HTTP and stdio."""
+"""Test that `get_resource`, `resources/read` and REST return the same for every registered address and user, over HTTP
+and stdio.
+"""
 
 import asyncio
 import base64
@@ -99,7 +101,9 @@ def by_rest(site: Site, token: str, uri: str) -> Any:  # noqa: F811
 
 
 def as_text(value: Any, read: Any) -> Any:
-    """REST has JSON values where MCP has texts: no date is null there, and a version is a number."""
+    """Convert to text. REST has JSON values where MCP has texts: a missing date is null there, and a version is a
+    number.
+    """
     return ("" if value is None else str(value)) if isinstance(read, str) and not isinstance(value, str) else value
 
 

@@ -1,4 +1,4 @@
-"""ib:// over stdio is ib:// over HTTP: for two people with rights of their own, and for one who has none."""
+"""Test that ib:// over stdio equals ib:// over HTTP: for two users with different rights, and for one without any."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from tests.intelligencebank.worlds import folder_named
 from tests.mcp.clients import ERAS, connected, pipe
 
 TOPS = {"alice": ["Marketing"], "bob": ["Legal"], "carol": [], "mallory": []}
-# Signed with the moment they were made at.
+# Signed with the time of their creation.
 _MOMENTARY = {"next_cursor", "timestamp"}
 
 

@@ -1,4 +1,4 @@
-"""`backlog_search` and `/api/v1/search/` give the same answer over the wire."""
+"""Test that `backlog_search` and `/api/v1/search/` give the same answer over the wire."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""The 27 invariants of the unified search: each is asked through REST and through MCP, which answer the same."""
+"""Test the 27 invariants of the unified search: each through REST and through MCP, which answer the same."""
 
 import json
 import random
@@ -18,7 +18,7 @@ KINDS = ("task", "epic", "resource")
 
 @dataclass(frozen=True)
 class Doors:
-    """REST and MCP, as one person."""
+    """Call REST and MCP as one user."""
 
     site: Site
     http: httpx.Client
@@ -57,13 +57,13 @@ def doors(site: Site, tokens: Tokens) -> Iterator[Doors]:  # noqa: F811
 
 @pytest.fixture
 def word() -> str:
-    """One that nothing else in the index has, not even with a typo."""
+    """Return a word that nothing else in the index has, not even with a typo."""
     return "".join(random.choice("bdfgklmnprstvz") + random.choice("aeiou") for _ in range(6))
 
 
 @pytest.fixture
 def three_kinds(doors: Doors, word: str) -> str:
-    """The word, which one thing of each kind has."""
+    """Return the word after creating one object of each kind that contains it."""
     doors.task(title=f"{word} of users", description="Login with a token")
     doors.site.elsewhere.create(kind="epic", values={"title": f"{word} epic"}, by="alice")
     doors.file(f"{word}.md", f"# Guide\n\nHow {word} works here.")
@@ -167,7 +167,7 @@ def test_relevant_is_by_score(doors: Doors, word: str) -> None:
     assert len(scores) == 2 and scores == sorted(scores, reverse=True) and scores[0] > scores[1]
 
 
-# The same again
+# Repeatability
 
 
 def test_the_same_query_gives_the_same_answer(doors: Doors, three_kinds: str) -> None:

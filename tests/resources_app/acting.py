@@ -1,4 +1,4 @@
-"""What the tests of the write path do over and over, in one line each."""
+"""Shorten what the tests of the write path do repeatedly to one line each."""
 
 from typing import Any, TypeVar
 
@@ -48,17 +48,17 @@ def address(thing: Versioned, *rest: object) -> str:
 
 
 def again(thing: V) -> V:
-    """The thing as the database has it now."""
+    """Return the object as the database has it now."""
     return type(thing)._base_manager.get(pk=thing.pk)
 
 
 def everything() -> dict[str, list[dict[str, Any]]]:
-    """All that is stored: to show that a refused or rehearsed write left nothing."""
+    """Return everything stored, to show that a rejected write or dry run left nothing."""
     return {model.__name__: list(model._base_manager.order_by("pk").values()) for model in STORED}
 
 
 def is_replayed(thing: Versioned) -> bool:
-    """The history has every version once, and its end is the thing as it is now."""
+    """Return whether the history has every version once and ends with the current object."""
     versions = Revision.objects.filter(kind=thing.KIND, object_id=thing.pk).order_by("version")
     assert list(versions.values_list("version", flat=True)) == list(range(1, again(thing).version + 1))
     return revisions.document_at(thing.KIND, thing.pk, again(thing).version) == document_of(again(thing))

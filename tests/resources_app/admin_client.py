@@ -1,4 +1,4 @@
-"""Drives the admin as a browser does: opens a form, changes some of its inputs, posts all of them."""
+"""Drive the admin as a browser does: open a form, change some of its inputs, post all of them."""
 
 import re
 from typing import Any
@@ -35,7 +35,9 @@ def opened(client: Client, page: str, *args: Any) -> dict[str, Any]:
 
 
 def inputs_of(answer: Any) -> dict[str, Any]:
-    """The inputs of the shown form as a browser posts them back untouched: lines end with CRLF, no choice is nothing."""
+    """Return the inputs of the form as a browser posts them back untouched: lines end with CRLF, an empty choice is
+    omitted.
+    """
     form = answer.context["adminform"].form
     return {name: _posted(form[name].value()) for name in form.fields if form[name].value() not in (None, [])}
 

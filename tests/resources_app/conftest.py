@@ -1,4 +1,4 @@
-"""Properties are checked for what they give, not for how long one example takes on a busy machine."""
+"""Disable Hypothesis deadlines: properties are checked for results, not for time on a busy machine."""
 
 from hypothesis import settings
 

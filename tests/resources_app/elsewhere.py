@@ -1,4 +1,4 @@
-"""A second transaction beside the test's own, for what can happen only in between."""
+"""Run a second transaction beside the test's own, for what can happen only in between."""
 
 import threading
 from collections.abc import Callable
@@ -12,7 +12,7 @@ overlapping = pytest.mark.skipif(
 
 
 class Elsewhere(threading.Thread):
-    """Writes in a transaction of its own, and commits when it is told to."""
+    """Write in a separate transaction, and commit on request."""
 
     def __init__(self, work: Callable[[], object]) -> None:
         super().__init__(daemon=True)

@@ -1,4 +1,4 @@
-"""Who may enter the admin, and what they may do there."""
+"""Test who may enter the admin, and what they may do there."""
 
 import pytest
 from django.contrib.auth.models import User

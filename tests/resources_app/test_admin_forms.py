@@ -1,4 +1,4 @@
-"""Lists as lines and texts as browsers give them back: nothing changes that nobody touched."""
+"""Test lists as lines and texts as browsers send them back: untouched fields do not change."""
 
 from typing import Any
 

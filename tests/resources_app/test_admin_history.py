@@ -1,4 +1,4 @@
-"""The history of a thing in the admin, and going back in it."""
+"""Test the history of an object in the admin, and restoring versions."""
 
 import pytest
 from django.contrib.auth.models import User

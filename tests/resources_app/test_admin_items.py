@@ -1,4 +1,4 @@
-"""Tasks, epics and comments are edited in the admin through the write path."""
+"""Test that tasks, epics and comments are edited in the admin through the write path."""
 
 import datetime
 

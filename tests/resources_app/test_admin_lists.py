@@ -1,4 +1,4 @@
-"""Lists cost one page, and find what is asked for."""
+"""Test that lists read one page, and find what is searched."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def count_queries(client: Client, address: str) -> int:
 
 
 def fill(user: User, start: int, end: int) -> None:
-    """Rows of every kind, each with its own epic, people and comment, so that a query per row would show."""
+    """Create rows of every kind, each with its own epic, users and comment, so that a query per row would show."""
     for number in range(start, end):
         epic = make_epic(title=f"Epic {number}", assignee=user.username)
         task = make_task(title=f"Task {number}", epic_id=epic.ref, assignee=user.username, labels=["a"])

@@ -1,4 +1,4 @@
-"""Files in the admin: what is stored here is written through the write path, what is mirrored is only shown."""
+"""Test files in the admin: stored ones are written through the write path, mirrored ones are read-only."""
 
 import hashlib
 

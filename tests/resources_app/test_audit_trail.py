@@ -1,4 +1,4 @@
-"""Every change says who made it: user, client, agent, scope, address and request."""
+"""Test that every change records its author: user, client, agent, scope, address and request."""
 
 from html import unescape
 

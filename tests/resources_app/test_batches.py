@@ -1,4 +1,4 @@
-"""Batches: all or nothing, or each for itself; later operations see earlier ones; a rehearsal changes nothing."""
+"""Test batches: atomic or independent; later operations see earlier ones; a dry run changes nothing."""
 
 import uuid
 from typing import Any
@@ -233,5 +233,5 @@ def test_each_row_is_locked_and_fetched_once_for_the_whole_batch(alice: User) ->
         write_batch(as_actor(alice), [append(task, "a")] * 20)
     statements = [query["sql"] for query in queries if 'FROM "resources_app_task"' in query["sql"]]
     locks = [statement for statement in statements if "FOR NO KEY UPDATE" in statement]
-    # PostgreSQL locks the row in a statement of its own; on SQLite the transaction is the lock.
+    # PostgreSQL locks the row in a separate statement; on SQLite the transaction is the lock.
     assert (len(locks), len(statements) - len(locks)) == (int(connection.vendor == "postgresql"), 1)

@@ -1,4 +1,4 @@
-"""Several things in one answer: within its budget in any script, nothing lost, nothing cut without a word."""
+"""Test several objects in one answer: within its budget in any script, nothing lost, nothing truncated silently."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The change feed: in the order of commits, for those who see the thing, and never skipping a late one."""
+"""Test the change feed: in commit order, for users who see the object, and never skipping a late change."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ from tests.factories import as_actor, make_task, system
 from tests.resources_app.acting import write
 from tests.resources_app.elsewhere import Elsewhere, overlapping
 
-# Committed for real: other transactions overlap with those of the test.
+# Really committed: other transactions overlap with those of the test.
 pytestmark = pytest.mark.django_db(transaction=True, serialized_rollback=True)
 
 
@@ -213,7 +213,7 @@ def test_a_feed_that_cannot_be_sequenced_shows_what_it_has(alice: User, monkeypa
 
 
 def as_an_older_release_wrote_them(*numbers: int) -> None:
-    """Without positions; on PostgreSQL the last of them in the transaction that began first."""
+    """Remove positions; on PostgreSQL give the last change the oldest transaction id."""
     Change.objects.update(position=None)
     for pk, txid in zip(Change.objects.order_by("pk").values_list("pk", flat=True), numbers, strict=True):
         Change.objects.filter(pk=pk).update(txid=txid)

@@ -1,4 +1,4 @@
-"""What is one line is shown as one line: no control or bidirectional formatting characters, at any door."""
+"""Test that single-line values stay one line: no control or bidirectional formatting characters, at any entry point."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ CLEAN = "A[31m b c d e f"
 
 @pytest.fixture(params=["rest", "mcp", "viewer", "write"])
 def create(request: Any, alice: User) -> Any:
-    """Return a function that creates a task with a title at one of the doors, and gives what is stored."""
+    """Return a function that creates a task with a title at one entry point, and returns what is stored."""
 
     def by_mcp(title: str) -> Any:
         with acting_as(as_actor(alice, via="mcp")):

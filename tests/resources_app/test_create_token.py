@@ -1,4 +1,4 @@
-"""`manage.py create_token`: stdout is the token and nothing else; a refusal says what to do and ends with 1."""
+"""Test `manage.py create_token`: stdout is only the token; an error says what to do and exits with 1."""
 
 import os
 import subprocess

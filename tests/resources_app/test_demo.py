@@ -1,4 +1,4 @@
-"""The demo team: what a first run shows must look like a team at work and hold together."""
+"""Test the demo team: the first run must look like a team at work and be consistent."""
 
 import re
 from io import StringIO

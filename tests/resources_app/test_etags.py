@@ -1,4 +1,4 @@
-"""ETags: one per address and version; a field's changes only when the field does."""
+"""Test ETags: one per address and version; a field's ETag changes only when the field does."""
 
 from typing import Any
 

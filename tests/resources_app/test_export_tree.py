@@ -1,4 +1,4 @@
-"""An exported tree: where things lie, that it is made whole and only as needed, and what pruning removes."""
+"""Test an exported tree: its layout, that it is complete and minimal, and what pruning removes."""
 
 import json
 from io import StringIO

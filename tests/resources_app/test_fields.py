@@ -1,4 +1,4 @@
-"""The fields of each kind: what is accepted, what it becomes, and what is said when it is not."""
+"""Test the fields of each kind: what is accepted, what it becomes, and the error otherwise."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ def test_parent_id_of_a_task_is_its_epic_id() -> None:
 def test_the_empty_value_of_an_optional_field_is_itself_accepted(field: Field) -> None:
     if field.writable and not field.required:
         assert field.clean(field.name, field.empty) == field.empty
-        # A choice that is taken away would be another one, unsaid.
+        # A removed choice would silently become another one.
         if not field.choices:
             assert field.clean(field.name, None) == field.empty
     else:

@@ -1,4 +1,4 @@
-"""A file that was imported comes back as it was written, on either database; only what changed here is written anew."""
+"""Test that an imported file is exported as it was written, on either database; only changes are rewritten."""
 
 from pathlib import Path
 
@@ -112,7 +112,7 @@ def test_the_export_of_an_import_says_the_same_in_an_empty_database(tmp_path: Pa
 
 
 def test_keys_that_no_field_takes_have_one_order_on_every_database(tmp_path: Path) -> None:
-    """Without a layout: jsonb keeps keys by length, SQLite as they came."""
+    """Export without a layout: jsonb orders keys by length, SQLite by insertion."""
     entry = {"url": "https://a.example", "zz": 1, "a": 2, "title": "T"}
     extra = {"references": [entry], "nested": [{"long key": 1, "b": {"yy": 1, "x": 2}}]}
     write_path.create_item(system(), "task", {"title": "Plain"}, extra=extra)

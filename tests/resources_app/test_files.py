@@ -1,4 +1,4 @@
-"""Reading from disk: inside a root and nowhere else, however the path is written and whoever swaps files meanwhile."""
+"""Test reading from disk: only inside a root, for any form of the path and while files are swapped."""
 
 import hashlib
 import os
@@ -21,7 +21,7 @@ SECRET = "the secret outside"
 
 @pytest.fixture
 def tree(tmp_path: Path, settings: Settings) -> Iterator[Path]:
-    """A root with honest files, beside things that must never be read."""
+    """Create a root with valid files, beside files that must never be read."""
     root, outside, evil = tmp_path / "root", tmp_path / "outside", tmp_path / "root-evil"
     for folder in (root / "sub", outside, evil):
         folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Frontmatter in and out: byte-exact, lenient with hand-edited files, deaf to bombs."""
+"""Test frontmatter in and out: byte-exact, lenient with hand-edited files, safe against YAML bombs."""
 
 import json
 from typing import Any

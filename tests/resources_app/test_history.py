@@ -1,4 +1,4 @@
-"""Revisions: any version reads back, at a bounded cost, and keeping them costs what the edits cost."""
+"""Test revisions: any version can be read at a bounded cost, and storage grows with the edits."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Random writes against a plain model: what is stored, answered and kept in the history never disagrees with it."""
+"""Test random writes against a plain model: stored values, answers and history never disagree with it."""
 
 import copy
 from typing import Any
@@ -28,7 +28,7 @@ Step = dict[str, Any]
 
 
 class ModelTask:
-    """The document as Python values, and every version it had."""
+    """Hold the document as Python values, and every version it had."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -60,7 +60,7 @@ class HistoryMachine(RuleBasedStateMachine):
         return write_path.write(self.actor, task_uri(model.task, *rest), operation, etag)
 
     def live(self, which: int) -> ModelTask | None:
-        """The model, or None after checking that an archived thing refuses."""
+        """Return the model, or None after checking that an archived object rejects writes."""
         model = self.models[which]
         if model.now["archived_at"] is None:
             return model
@@ -147,7 +147,7 @@ class HistoryMachine(RuleBasedStateMachine):
         model.become(archived_at=row.archived_at.isoformat() if row.archived_at else None)
 
     def batch(self, contents: list[str], broken: int | None) -> list[Step]:
-        """Appends to both tasks in turn; the one at `broken` fails only after its row was updated."""
+        """Append to both tasks in turn; the step at `broken` fails only after its row was updated."""
         steps: list[Step] = []
         for number, content in enumerate(contents):
             uri = task_uri(self.models[number % 2].task)

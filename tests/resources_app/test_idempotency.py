@@ -1,4 +1,4 @@
-"""One key, one effect: a repeat gets the kept answer, another request under the same key is refused."""
+"""Test one effect per key: a repeat gets the stored answer, another request under the same key is rejected."""
 
 from typing import Any
 

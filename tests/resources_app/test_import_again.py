@@ -1,4 +1,4 @@
-"""Importing a tree again: the file wins where it changed, what people changed here meanwhile stays."""
+"""Test reimporting a tree: the file wins where it changed, changes made here meanwhile stay."""
 
 import datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Files that people wrote by hand: read as far as they can be, and nothing of them is lost."""
+"""Test hand-written files: read as far as possible, and nothing of them is lost."""
 
 from typing import Any
 

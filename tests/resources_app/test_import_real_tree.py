@@ -1,4 +1,4 @@
-"""A tree as the repository of backlog-mcp keeps its own: six tasks in a folder of theirs, and hundreds of documents."""
+"""Test a tree like backlog-mcp's own repository: six tasks in a separate folder, and hundreds of documents."""
 
 import json
 from io import StringIO

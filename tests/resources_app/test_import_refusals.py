@@ -1,4 +1,4 @@
-"""What an import must not do: follow links, read what is huge or no file, take the machine down."""
+"""Test what an import must not do: follow links, read huge or special files, exhaust the machine."""
 
 import os
 from io import StringIO

@@ -1,4 +1,4 @@
-"""A tree as backlog-mcp leaves it, with what people and older versions did to it."""
+"""Test a tree as backlog-mcp leaves it, with changes by users and older versions."""
 
 import datetime
 from io import StringIO

@@ -1,4 +1,4 @@
-"""Jobs on one process: enqueued with their cause, leased, fenced, retried, and safe to run twice."""
+"""Test jobs on one process: enqueued with their cause, leased, fenced, retried, and safe to run twice."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -24,7 +24,7 @@ LONG_AGO = timedelta(days=365)
 
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch, db: None) -> Iterator[list[Any]]:
-    """A kind of job that notes what it was given, and raises it when it is an exception's text."""
+    """Register a kind of job that records its payload, and raises it if it is an exception's text."""
     done: list[Any] = []
 
     def note(running: RunningJob) -> None:
@@ -320,7 +320,7 @@ def everything_but(runs: list[Job]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _kept_models() -> list[Any]:
-    """All but the search index, which a rebuild swaps with a new one that says the same."""
+    """Return all models except the search index, which a rebuild swaps with an equal one."""
     return [model for model in apps.get_models() if model._meta.app_label != "search_app"]
 
 

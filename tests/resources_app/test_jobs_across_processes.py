@@ -1,4 +1,4 @@
-"""Jobs among real processes: run once each, reclaimed from the dead, and not lost without a broker."""
+"""Test jobs among real processes: run once each, reclaimed from dead workers, and not lost without a broker."""
 
 import json
 import os
@@ -118,7 +118,7 @@ def test_a_frozen_broker_holds_up_nobody_and_nothing_is_lost(tmp_path: Path) -> 
         environment, log = shared_environment(tmp_path, REDIS_URL=url), tmp_path / "log"
         os.kill(process, signal.SIGSTOP)
         try:
-            # A hundred times two seconds of waiting would outlive the patience of `run`.
+            # A hundred waits of two seconds would exceed the timeout of `run`.
             assert run(environment, WITHOUT_BROKER, log) == "100"
         finally:
             os.kill(process, signal.SIGCONT)

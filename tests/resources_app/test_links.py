@@ -1,4 +1,4 @@
-"""file:// links: found in markdown, made portable where a root holds the file; addresses resolved on this machine."""
+"""Test file:// links: found in markdown, made portable where a root holds the file; addresses resolved locally."""
 
 from io import StringIO
 from pathlib import Path

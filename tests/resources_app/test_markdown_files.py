@@ -1,4 +1,4 @@
-"""A task as markdown with frontmatter, as its /file and /metadata addresses and the export show it."""
+"""Test a task as markdown with frontmatter, as its /file and /metadata addresses and the export show it."""
 
 import datetime
 

@@ -1,4 +1,4 @@
-"""bin/mcp-path, the resolver for people without the server: run by the real shell."""
+"""Test bin/mcp-path, the resolver for users without the server, in a real shell."""
 
 import shutil
 import subprocess

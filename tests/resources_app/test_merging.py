@@ -1,4 +1,4 @@
-"""Two edits of one text: what only one side changed is taken, what both changed is shown."""
+"""Test two edits of one text: changes of one side are taken, changes of both are shown as conflicts."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Operations as pure functions: the examples of ADR 0001 and the laws that hold for every value."""
+"""Test operations as pure functions: the examples of ADR 0001 and the laws that hold for every value."""
 
 import copy
 import re
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from resources_app.editing.operations import ALLOWED, ARGUMENTS, PREVIEW_LENGTH, Shape, apply_operation, deep_merge
 from resources_app.errors import BacklogError, InvalidOperation, OperationFailed, ValidationFailed
 
-# What a pattern language would mistake for syntax, and what careless text code mangles.
+# Characters that a pattern language would treat as syntax, or that careless text code mangles.
 ALPHABET = "ab$^.*+?()[]{}|\\1&\r\n\t é\u0301👍🏽\u200d\u2028\ufeff"
 TEXTS = st.text(alphabet=ALPHABET, max_size=40)
 PIECES = st.text(alphabet=ALPHABET, min_size=1, max_size=6)

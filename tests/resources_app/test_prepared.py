@@ -1,4 +1,4 @@
-"""Queries whose SQL is made once give what the queryset itself gives, for each value, each caller and each thread."""
+"""Test that prepared queries return what the queryset itself returns, for each value, caller and thread."""
 
 import gc
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Which addresses an outgoing request may connect to."""
+"""Test which addresses an outgoing request may connect to."""
 
 import pytest
 

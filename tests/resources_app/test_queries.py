@@ -1,4 +1,4 @@
-"""The collection query language of the contract, section 5."""
+"""Test the collection query language of the contract, section 5."""
 
 import datetime
 

@@ -1,4 +1,4 @@
-"""At 100,000 tasks a list reads one page: each filter and sort walks an index, nothing is sorted or scanned."""
+"""Test that at 100,000 tasks a list reads one page: filters and sorts use an index, nothing is sorted or scanned."""
 
 import json
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def page_plan(user: User, query_string: str) -> str:
 
 
 def plan_for_any_value(user: User, query_string: str) -> str:
-    """What PostgreSQL keeps for a statement that resources_app.database.prepared runs often."""
+    """Return the generic plan that PostgreSQL caches for a prepared statement of resources_app.database.prepared."""
     sql, params = page_of(user, query_string).query.sql_with_params()
     with connection.cursor() as cursor:
         cursor.execute("EXPLAIN (GENERIC_PLAN) " + sql % tuple(f"${place}" for place in range(1, len(params) + 1)))

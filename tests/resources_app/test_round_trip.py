@@ -1,4 +1,4 @@
-"""What was exported, imported into an empty database and exported again is the same, byte for byte."""
+"""Test that an export, imported into an empty database and exported again, is byte-identical."""
 
 import datetime
 import string
@@ -80,7 +80,9 @@ def make_items(kind: str, items: list[Any], **shared: Any) -> list[str]:
 
 
 def documents() -> list[dict[str, Any]]:
-    """Every task, epic and comment, without what cannot survive: who has no account, and what the import notes down."""
+    """Return every task, epic and comment, without what cannot survive: users without an account, and the import's own
+    notes.
+    """
     items = [document_of(item) | {"id": item.ref} for model in (Epic, Task) for item in model.objects.order_by("pk")]
     kept = [item | {"extra": kept_keys(item) | {"assignee": None}, "assignee": None} for item in items]
     comments = Comment.objects.order_by("task", "epic", "created_at", "pk")
@@ -88,7 +90,7 @@ def documents() -> list[dict[str, Any]]:
 
 
 def assert_survives() -> None:
-    """Exports, empties the database, imports, exports; then imports once more."""
+    """Export, empty the database, import and export; then import once more."""
     with tempfile.TemporaryDirectory() as folder:
         first, second = Path(folder) / "first", Path(folder) / "second"
         assert run_export(first).failures == []

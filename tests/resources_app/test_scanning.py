@@ -1,4 +1,4 @@
-"""The scan: rows follow the files of the roots, a second scan writes nothing, a root that is away loses nothing."""
+"""Test the scan: rows follow the files of the roots, a second scan writes nothing, a missing root loses nothing."""
 
 import json
 import os
@@ -173,7 +173,7 @@ def test_a_root_that_is_away_is_reported_and_loses_nothing(root: Path, settings:
 
 
 def test_an_unread_folder_keeps_what_was_mirrored_from_it(root: Path) -> None:
-    """As when reading it fails half-way: what is listed as unread is not taken for gone."""
+    """Scan as if reading the folder failed half-way: folders listed as unread are not treated as deleted."""
     scan()
     report = ScanReport()
     listing = scanning._Listing(files=[("readme.txt",), ("logo.png",)], unread=["resources/docs/adr"])

@@ -1,4 +1,4 @@
-"""Unattended agents: a role, tokens, somebody who answers for them, and no way to sign in."""
+"""Test service accounts: a role, tokens, a responsible user, and no way to sign in."""
 
 from io import StringIO
 

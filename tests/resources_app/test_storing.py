@@ -1,4 +1,4 @@
-"""Stored resources: created, uploaded again, moved, removed and created again, with history, folders, permissions."""
+"""Test stored resources: created, uploaded again, moved, removed and recreated, with history, folders, permissions."""
 
 import hashlib
 
@@ -217,7 +217,7 @@ def test_a_removed_text_comes_back_as_binary_and_the_other_way_round(alice: User
     assert (row("resources/x.bin").content, row("resources/x.bin").blob) == ("text", None)
 
 
-# Texts edited through the one write path
+# Texts edited through the write path
 
 
 def test_an_edit_of_the_text_takes_size_hash_frontmatter_and_title_along(alice: User) -> None:

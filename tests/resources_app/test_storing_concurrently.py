@@ -1,4 +1,4 @@
-"""Several writers at once: one path has one winner, folders appear and vanish under nobody's feet, scans take turns."""
+"""Test concurrent writers: one path has one winner, folders appear and vanish safely, scans run one at a time."""
 
 import random
 import time
@@ -24,7 +24,9 @@ WRITERS = 6
 
 
 def answer_of(call: Callable[[], Any]) -> Any:
-    """As a caller should: a busy database is asked again. (SQLite in memory refuses readers too while somebody writes.)"""
+    """Call and retry while the database is busy, as a client should. (In-memory SQLite also rejects readers during a
+    write.)
+    """
     for _ in range(200):
         try:
             return call()

@@ -1,4 +1,4 @@
-"""What storing refuses, and to whom: nothing is left behind."""
+"""Test what storing rejects, and for which users: nothing is left behind."""
 
 import pytest
 from django.contrib.auth.models import Group, User

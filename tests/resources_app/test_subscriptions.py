@@ -1,4 +1,4 @@
-"""Which addresses a change touches, who may watch what, and how the feed is read."""
+"""Test which addresses a change touches, which users may watch what, and how the feed is read."""
 
 from typing import Any
 
@@ -131,7 +131,7 @@ def test_a_collection_is_touched_by_what_was_in_it_before_or_after(alice: User, 
     "query", ["status=open", "status=done", "label=api", "epic_id=", "search=first", "assignee=alice"]
 )
 def test_the_collections_say_the_same_as_the_query_itself(alice: User, query: str) -> None:
-    """Every task that is in, or was in, what can be read there counts as touching it, and no other."""
+    """Compare with the query: every task that is or was in its results counts as touching it, and no other."""
     uri = f"mcp://backlog/tasks?{query}"
     writes = [
         lambda: make_task(title="first", labels=["api"]),
@@ -314,7 +314,7 @@ def test_pages_of_changes_follow_each_other_without_gap_or_overlap() -> None:
 
 
 def test_a_list_by_words_is_watched_as_it_is_read(alice: User) -> None:
-    """By every text that the index has, comments included, and also when the words go."""
+    """Match every text in the index, comments included, also when the words are removed."""
     task = make_task(title="Quiet", labels=["zebra"], evidence=["a giraffe"])
     change = change_field(task, "status", "blocked")
     for words, touched in {"zebra": True, "giraffes": True, "kraken": False}.items():

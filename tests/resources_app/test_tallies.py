@@ -1,4 +1,4 @@
-"""A list tells its total from tallies; they must be what counting the rows would give, whatever happened."""
+"""Test that a list's total from counters equals counting the rows, after any sequence of writes."""
 
 import pytest
 from django.contrib.auth.models import Group, User

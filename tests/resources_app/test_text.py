@@ -1,4 +1,4 @@
-"""Splices and diffs: what is shown and kept is exactly what happened to the text."""
+"""Test splices and diffs: what is shown and stored is exactly what happened to the text."""
 
 import difflib
 import re
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from resources_app.editing import text
 from resources_app.editing.text import Splice, apply_splices, nearest_line, splices_between, unified_diff
 
-# Few letters, so that lines repeat; line ends of all kinds, of which only \n counts.
+# Few letters, so that lines repeat; line endings of all kinds, of which only \n counts.
 TEXTS = st.text(alphabet="ab\n\n\r\f\u2028é👍\u0301", max_size=60)
 DOCUMENTS = st.lists(st.sampled_from(["", "a", "b", "same", "👍🏽", "e\u0301"]), max_size=40).map("\n".join)
 HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
@@ -20,7 +20,7 @@ MISSING_END = "\\ No newline at end of file"
 
 
 def apply_diff(old: str, diff: str) -> str:
-    """What patch(1) does, without fuzz: a context or removed line that is not there is an error."""
+    """Apply a diff like patch(1) without fuzz: a missing context or removed line is an error."""
     source, position = _lines(old), 0
     result: list[str] = []
     for head, body in _hunks_of(diff):
@@ -83,7 +83,7 @@ def test_a_diff_applied_to_the_old_text_gives_the_new_one(old: str, new: str) ->
 
 @st.composite
 def edited(draw: st.DrawFn) -> tuple[str, list[Splice]]:
-    """A text of many lines and splices all over it, as replace_all makes them."""
+    """Draw a text of many lines and splices all over it, as replace_all makes them."""
     old = draw(DOCUMENTS)
     points = sorted(draw(st.lists(st.integers(0, len(old)), max_size=12, unique=True)))
     pairs = zip(points[::2], points[1::2], strict=False)
@@ -104,7 +104,7 @@ def test_a_diff_says_what_difflib_says_of_the_same_region(old: str, new: str) ->
 
 
 def _balance(lines: Iterable[str]) -> dict[str, int]:
-    """Added minus removed: two diffs may line equal lines up differently, but never disagree here."""
+    """Return added minus removed lines: two diffs may align equal lines differently, but never disagree here."""
     counts: dict[str, int] = {}
     for line in lines:
         counts[line[1:]] = counts.get(line[1:], 0) + (1 if line[0] == "+" else -1)
@@ -154,7 +154,7 @@ def test_a_region_of_very_many_lines_is_shown_as_replaced() -> None:
 
 
 def calls_during(work: object) -> int:
-    """How many Python and C functions ran: a measure of work that does not depend on the machine."""
+    """Return the number of Python and C calls, a measure of work that does not depend on the machine."""
     count = 0
 
     def count_call(_frame: FrameType, event: str, _argument: object) -> None:
@@ -186,7 +186,7 @@ def test_finding_what_changed_in_a_long_text_takes_steps_by_its_logarithm() -> N
 
 
 class CountedText(str):
-    """Counts the characters that searches in it may have to look at."""
+    """Count the characters that searches in it may have to read."""
 
     looked_at = 0
 

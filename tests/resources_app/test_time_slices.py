@@ -1,4 +1,4 @@
-"""Long jobs write in short transactions with a gap between them, so that people who write meanwhile are not refused."""
+"""Test that long jobs write in short transactions with gaps between them, so that concurrent writers do not fail."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,11 +21,11 @@ from tests.factories import make_task
 from tests.resources_app.trees import run_import, write_file
 
 COST_SECONDS = 0.02
-MOST_STATEMENTS = 3  # as many of that cost as begin within the budget
+MOST_STATEMENTS = 3  # as many of that cost as fit into the budget
 
 
 class Ledger:
-    """Every statement that starts with `counted` costs COST_SECONDS. Keeps how many each outermost transaction ran."""
+    """Charge COST_SECONDS for every statement that starts with `counted`, and count them per outermost transaction."""
 
     def __init__(self, counted: str) -> None:
         self.counted = counted

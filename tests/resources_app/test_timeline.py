@@ -1,4 +1,4 @@
-"""History as people read it."""
+"""Test the history as users read it."""
 
 from typing import Any
 

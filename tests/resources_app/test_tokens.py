@@ -1,4 +1,4 @@
-"""API tokens: recognised only while valid, never reaching beyond the role, and cheap to check."""
+"""Test API tokens: recognised only while valid, never exceeding the role, and cheap to check."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -160,6 +160,6 @@ def test_a_long_write_by_somebody_else_does_not_make_a_check_wait(
     transactional_db: None, django_db_serialized_rollback: None, tmp_path: Path
 ) -> None:
     make_user("alice", "contributor")
-    # A check that waits for the writer would outlive the patience of `run`.
+    # A check that waits for the writer would exceed the timeout of `run`.
     environment = shared_environment(tmp_path, BACKLOG_LOCK_SECONDS="600")
     assert run(environment, UNDER_A_LONG_WRITE) == "alice None 600000"

@@ -1,4 +1,4 @@
-"""Addresses: those of the contract are parsed and written back; everything else is refused, never guessed."""
+"""Test addresses: those of the contract are parsed and written back; everything else is rejected, never guessed."""
 
 import pytest
 from hypothesis import example, given, settings

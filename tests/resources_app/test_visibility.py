@@ -1,4 +1,4 @@
-"""Who sees what: decided by `visible_to` alone, on every model that holds something of the backlog."""
+"""Test visibility: decided by `visible_to` alone, on every model that holds backlog content."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from tests.resources_app.acting import again
 
 pytestmark = pytest.mark.django_db
 
-# Nobody is ever shown a list of these: why not, for each.
+# Never listed to any user, with the reason for each.
 INTERNAL = {
     "ApiToken": "shown to its own user by tokens.py",
     "Document": "the search index, joined with the things that the user sees",
@@ -58,7 +58,7 @@ def inactive(db: None) -> User:
 
 @pytest.fixture
 def filled(carol: User) -> None:
-    """Something of everything that can be seen."""
+    """Create one of every visible kind."""
     make_user("ivan", "contributor", "secret")
     for groups in ([], ["secret"]):
         epic, task = make_epic(groups=groups), make_task(groups=groups)

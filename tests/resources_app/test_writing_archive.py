@@ -1,4 +1,4 @@
-"""Archived things are read-only until they come back; deleted ones leave nothing but that it happened."""
+"""Test that archived objects are read-only until restored; deleted ones leave only a tombstone."""
 
 import pytest
 from django.contrib.auth.models import User

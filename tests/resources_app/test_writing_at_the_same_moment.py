@@ -1,4 +1,4 @@
-"""Two transactions touch the same rows: a deletion that overlaps is a conflict, and a wait for a row loses nothing."""
+"""Test two transactions on the same rows: an overlapping deletion is a conflict, and a lock wait loses nothing."""
 
 import threading
 from collections.abc import Callable
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.django_db(transaction=True, serialized_rollback=True),
 
 
 def refused_while(deletion: Elsewhere, work: threading.Thread, errors: list[BacklogError]) -> type[BacklogError]:
-    """The write waits, when it commits, for the deletion to be over."""
+    """Return the error of a write that waits, at commit, for the deletion to end."""
     with deletion:
         start_and_wait(work, 1)
     work.join(60)
@@ -31,7 +31,7 @@ def refused_while(deletion: Elsewhere, work: threading.Thread, errors: list[Back
 
 
 def start_and_wait(work: threading.Thread, waiters: int) -> None:
-    """Return once so many transactions wait for a lock, this one among them."""
+    """Start the write and return once `waiters` transactions, including it, wait for a lock."""
     work.start()
     while waiting() < waiters:
         assert work.is_alive(), "it ended without having waited"
@@ -78,7 +78,7 @@ def test_a_dependency_deleted_at_the_same_moment_is_a_conflict(alice: User, caro
 
 
 def one_after_the_other(thing: Versioned, *writes: Callable[[], object]) -> list[Exception]:
-    """Each write waits for the row behind the ones before it, then all go on. Return what they raised."""
+    """Queue each write for the row behind the previous ones, then release all. Return what they raised."""
     errors: list[Exception] = []
     queue = [in_thread(work, errors) for work in writes]
     with Elsewhere(lambda: type(thing)._base_manager.select_for_update().get(pk=thing.pk)):

@@ -1,4 +1,4 @@
-"""Stale ETags: refused with what changed since the caller looked, and without touching anything."""
+"""Test stale ETags: rejected with what changed since the caller's read, and without touching anything."""
 
 import pytest
 from django.contrib.auth.models import User
@@ -96,7 +96,7 @@ def test_archiving_checks_the_etag_too(alice: User, carol: User) -> None:
 
 
 def test_a_conflict_is_told_when_the_row_moved_although_it_was_locked(alice: User) -> None:
-    """What row locks already prevent is refused by the UPDATE itself, too."""
+    """Check that the UPDATE itself also rejects what row locks already prevent."""
     stale = make_task()
     write(alice, stale, "title", type="set", value="Moved")
     edit = Edit({"type": "set"}, {"title": "Lost"})

@@ -1,4 +1,4 @@
-"""Creating tasks, epics and comments: one transaction leaves the row, its first revision and its change."""
+"""Test creating tasks, epics and comments: one transaction leaves the row, its first revision and its change."""
 
 import datetime
 from typing import Any

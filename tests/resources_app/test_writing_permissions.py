@@ -1,4 +1,4 @@
-"""Who may write what: roles, scopes, protected fields, restricted things."""
+"""Test write permissions: roles, scopes, protected fields, restricted objects."""
 
 from typing import Any
 

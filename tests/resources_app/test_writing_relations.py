@@ -1,4 +1,4 @@
-"""Labels, dependencies, epics, assignees, groups: rows beside the thing always say what the thing says."""
+"""Test labels, dependencies, epics, assignees and groups: related rows always agree with the object."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Writing to addresses: what is asked changes, nothing else does, and the answer says exactly what happened."""
+"""Test writing to addresses: only what is requested changes, and the answer says exactly what happened."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Folders of backlog files for tests: writing them, importing and exporting them, and looking at what is in them."""
+"""Write, import, export and inspect folders of backlog files for tests."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def contents_of(folder: Path) -> dict[str, bytes]:
 
 
 def empty_the_database() -> None:
-    """As after the first migrate: roles and counters, nobody and nothing else."""
+    """Empty the database to its state after the first migrate: only roles and counters."""
     for model in (Revision, Change, Comment, TaskDependency, Task, Epic, Resource):
         model.objects.all().delete()
     for folder in Folder.objects.order_by("-path"):
@@ -49,7 +49,7 @@ def empty_the_database() -> None:
 
 
 def reasons(problems: list[tuple[str, str]]) -> dict[str, str]:
-    """Path → everything that was said about it."""
+    """Return everything reported about each path."""
     said: dict[str, str] = {}
     for path, message in problems:
         said[path] = f"{said.get(path, '')}{message}\n"

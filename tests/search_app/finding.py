@@ -1,4 +1,4 @@
-"""What the tests of the search do over and over."""
+"""Share what the search tests do repeatedly."""
 
 from typing import Any
 

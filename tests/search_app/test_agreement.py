@@ -1,4 +1,4 @@
-"""Both databases give this same order and these same scores: the suite runs on each."""
+"""Test that both databases give the same order and scores: the suite runs on each."""
 
 import pytest
 from django.contrib.auth.models import User

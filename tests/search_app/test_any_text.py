@@ -1,4 +1,4 @@
-"""Whatever is typed is an answer: nothing of it is syntax to a database."""
+"""Test that any typed text gets an answer: none of it is database syntax."""
 
 import pytest
 from django.contrib.auth.models import User

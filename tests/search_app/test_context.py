@@ -1,4 +1,4 @@
-"""Context: the thing, what surrounds it, never over budget, an honest ledger, only what one may see."""
+"""Test context: the focus and its surroundings, never over budget, an accurate ledger, only visible objects."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The embedding model: its tokens, and vectors that tell what is alike."""
+"""Test the embedding model: its tokens, and vectors that reflect similarity."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ def test_a_long_text_is_cut_and_still_ends() -> None:
 
 
 def test_vectors_are_those_of_the_published_model() -> None:
-    """The first numbers as onnxruntime computes them from the same file."""
+    """Compare the first numbers with onnxruntime's, from the same file."""
     [vector] = minilm.embed(["The car does not start"])
     assert np.allclose(vector[:4], REFERENCE, atol=2e-3)
 

@@ -1,4 +1,4 @@
-"""What people and agents type, and what they get."""
+"""Test what users and agents type, and what they find."""
 
 from typing import Any
 

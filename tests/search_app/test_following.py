@@ -1,4 +1,4 @@
-"""The index follows each write, in its transaction."""
+"""Test that the index follows each write, in its transaction."""
 
 import pytest
 from django.contrib.auth.models import User

@@ -1,4 +1,4 @@
-"""Search by meaning: what the worker embedded is found without sharing a word, within filters and visibility."""
+"""Test semantic search: embedded texts are found without a shared word, within filters and visibility."""
 
 from collections.abc import Iterator
 from typing import Any

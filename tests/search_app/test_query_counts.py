@@ -1,4 +1,4 @@
-"""A search costs a fixed number of queries, however many match."""
+"""Test that a search takes a fixed number of queries, however many match."""
 
 import pytest
 from django.contrib.auth.models import User

@@ -1,4 +1,4 @@
-"""Rebuilt beside the live index, swapped at once, continued after a kill; healed by the sweep."""
+"""Test rebuilds: beside the live index, swapped at once, continued after a kill; repaired by the sweep."""
 
 import os
 import signal

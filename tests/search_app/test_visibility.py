@@ -1,4 +1,4 @@
-"""Nobody learns of what they may not see: not a title, not a snippet, not a count."""
+"""Test that users learn nothing of what they may not see: not a title, not a snippet, not a count."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def hidden_things() -> set[str]:
 
 
 def again(user: User) -> User:
-    """The person as the next request sees them."""
+    """Return the user as the next request sees them."""
     return User.objects.get(pk=user.pk)
 
 

@@ -1,4 +1,4 @@
-"""Everybody who might ask, as headers or cookies of a request and as the actor the domain sees."""
+"""Define every kind of caller, as headers or cookies of a request and as the domain's actor."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from resources_app.models import ApiToken
 from tests.accounts.flow import RESOURCE
 from tests.factories import make_user
 
-# Who cannot be recognised, whatever they once were.
+# Callers that cannot be recognised, regardless of their past.
 STRANGERS = (
     "anonymous",
     "nonsense_token",
@@ -28,12 +28,12 @@ STRANGERS = (
     "oauth_elsewhere",
     "oauth_expired",
 )
-# In the columns' order of reach: nothing, reading, writing, administering.
+# In order of reach: nothing, reading, writing, administering.
 NOBODY = ("no_role_session", "no_role_oauth")
 READERS = ("viewer_session", "viewer_token", "viewer_oauth_write", "contributor_read_token", "admin_read_token")
 WRITERS = ("contributor_session", "contributor_token", "contributor_oauth", "service_account", "admin_write_token")
 ADMINS = ("admin_session", "admin_token", "admin_oauth")
-# One of each kind, for what costs much and asks nobody who they are.
+# One of each kind, for expensive checks that do not depend on the caller.
 SOME = ("anonymous", "revoked_token", "no_role_session", "contributor_token", "admin_session")
 EVERYBODY = (*STRANGERS, *NOBODY, *READERS, *WRITERS, *ADMINS)
 
@@ -57,7 +57,7 @@ class Caller:
 
     @property
     def actor(self) -> Actor | None:
-        """As the adapters make it; None for who is not recognised."""
+        """Return the actor as the adapters make it, or None if the caller is not recognised."""
         if self.secret:
             credential = recognise(self.secret)
             return credential.actor("mcp") if credential else None
@@ -96,7 +96,7 @@ def all_callers() -> dict[str, Caller]:
     }
     callers = {name: make[name](name) for name in EVERYBODY}
     for caller in callers.values():
-        assert caller.client  # signs in now: later a rolled back request would take the session with it
+        assert caller.client  # signs in now: later a rolled back request would drop the session
     return callers
 
 
@@ -127,7 +127,7 @@ def _granted(user: User, scope: str, resource: str = RESOURCE, lasts: int = 3600
 
 
 def grant(user: User, name: str, scope: str, resources: list[str], lasts: int = 3600) -> str:
-    """An access token as if a client of that name had been let in."""
+    """Return an access token as if a client of that name had been authorized."""
     client = Application.objects.create(name=name, client_type="public", authorization_grant_type="authorization-code")
     expires = timezone.now() + timedelta(seconds=lasts)
     token = AccessToken(user=user, application=client, scope=scope, resource=resources, expires=expires)

@@ -1,7 +1,7 @@
-"""Feeds every regular expression of the three packages with text made to let it backtrack, under a limit of CPU time.
+"""Attack every regular expression of the three packages with text that makes it backtrack, under a CPU time limit.
 
-Run as a program: `python -m tests.security.expressions FIRST` tries them from number FIRST on and prints each name before
-its turn. An expression that takes too long ends the process, so the name printed last is the slow one.
+Run as a program: `python -m tests.security.expressions FIRST` tries them from number FIRST on and prints each name
+before its turn. A slow expression ends the process, so the name printed last is the slow one.
 """
 
 import ast
@@ -22,9 +22,9 @@ import django
 PACKAGES = ("backlog_site", "search_app", "resources_app")
 METHODS = ("match", "fullmatch", "search", "finditer", "findall", "sub", "split")
 LENGTH = 20_000
-# An expression that is linear in the length takes a few milliseconds; one that is quadratic takes 0.3 seconds or more.
+# A linear expression takes a few milliseconds; a quadratic one takes 0.3 seconds or more.
 CPU_SECONDS = 0.15
-# Programs and the fake service, which see no text of users.
+# Programs and the fake service, which see no user text.
 LEFT_OUT = ("backlog_site.asgi", "backlog_site.__main__", "resources_app.intelligencebank.fake")
 _PREFIXES = (
     "",
@@ -55,7 +55,7 @@ class Tried(NamedTuple):
 
 
 def collected() -> list[Tried]:
-    """Every compiled expression that a module holds, and those written in a call of `re`, each once."""
+    """Return every compiled expression that a module holds, and those in a call of `re`, each once."""
     found: dict[tuple[str, int], Tried] = {}
     for module in _modules():
         for one in (*_held(module), *_inline(module)):
@@ -102,7 +102,7 @@ def _inline(module: ModuleType) -> Iterator[Tried]:
 
 
 def texts_for(pattern: "re.Pattern[str]", length: int) -> Iterator[str]:
-    """Long runs of what the expression itself mentions, after beginnings that let it start, before an end that stops it."""
+    """Yield long runs of what the expression mentions, after prefixes that start it, before an end that stops it."""
     mentioned = [one for one in dict.fromkeys(pattern.pattern) if one.isprintable()]
     words = list(dict.fromkeys(re.findall(r"[a-zA-Z]{2,}", pattern.pattern)))[:4]
     for one in dict.fromkeys([*mentioned[:25], *_COMMON]):
@@ -126,7 +126,7 @@ def _use(tried: Tried, method: str, text: str) -> None:
 
 
 def attack(tried: Tried) -> None:
-    """The default action of SIGPROF ends the process, also in the middle of a match."""
+    """Match under a timer. The default action of SIGPROF ends the process, even in the middle of a match."""
     for text in texts_for(tried.pattern, LENGTH):
         for method in tried.methods:
             signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)

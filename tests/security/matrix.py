@@ -1,4 +1,4 @@
-"""The table of who may do what, and the backlog it is tried on."""
+"""Define the permission table, and the backlog it is tested on."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,13 +18,13 @@ TABLE = yaml.safe_load((Path(__file__).parent / "matrix.yaml").read_text())
 
 BATCH = "00000000-0000-0000-0000-000000000001"
 
-# What each group of callers gets: done, nothing (they cannot see it), refused (403 or 404, and nothing happened),
-# unknown (401: say who you are).
+# The result for each group of callers: done, nothing (not visible), refused (403 or 404, and nothing happened), unknown
+# (401).
 AUTHOR = ("contributor_session", "contributor_token", "contributor_oauth")
 POLICIES: dict[str, dict[str, tuple[str, ...]]] = {
     "read": {"unknown": STRANGERS, "nothing": NOBODY, "done": (*READERS, *WRITERS, *ADMINS)},
     "write": {"unknown": STRANGERS, "refused": (*NOBODY, *READERS), "done": (*WRITERS, *ADMINS)},
-    # What one of the contributors said: an admin whose token only writes is a writer like any other.
+    # A contributor's own comment: an admin whose token only writes is an ordinary writer.
     "author": {
         "unknown": STRANGERS,
         "refused": (*NOBODY, *READERS, *set(WRITERS) - set(AUTHOR)),
@@ -55,12 +55,14 @@ def rows(section: str) -> dict[str, Row]:
 
 
 def is_unsettled(name: str) -> bool:
-    """PostgreSQL tells of changes once they are committed, and a test rolls everything back: its feed is empty."""
+    """Return whether the feed is empty. PostgreSQL delivers changes after commit, and a test rolls everything back."""
     return connection.vendor == "postgresql" and "/changes" in name
 
 
 def fill() -> None:
-    """TASK-0001, EPIC-0001, comment 1 and docs/a.md; TASK-0002 and EPIC-0002 are archived; TASK-0003 is not for all."""
+    """Create TASK-0001, EPIC-0001, comment 1 and docs/a.md; TASK-0002 and EPIC-0002 are archived; TASK-0003 is
+    restricted.
+    """
     alice, insider = (
         Actor(make_user("alice", "contributor"), "web"),
         as_actor(make_user("insider", "contributor", "security")),
@@ -84,7 +86,7 @@ def fill() -> None:
 
 
 def _count_comments_from_one() -> None:
-    """A rollback does not take PostgreSQL's numbers back."""
+    """Reset the sequence, which PostgreSQL does not roll back."""
     of_comments = [{"table": Comment._meta.db_table, "column": "id"}]
     with connection.cursor() as cursor:
         for statement in connection.ops.sequence_reset_by_name_sql(no_style(), of_comments):

@@ -1,7 +1,7 @@
-"""`make mutants`: plants one bug after the other in a copy of the code, and each suite must catch its own.
+"""Run `make mutants`: plant one bug after the other in a copy of the code; each suite must catch its own.
 
-A suite that stays green with a bug in what it guards is worth nothing, and one that is red without it neither: all of
-them run once on the sound code first.
+A suite that stays green with a bug in what it guards is worthless, and so is one that is red without it. All of them
+therefore run once on the unmodified code first.
 """
 
 import os
@@ -16,21 +16,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# Long enough for any of the suites on a busy machine; whatever runs longer hangs.
+# Long enough for any suite on a busy machine; a longer run hangs.
 PATIENCE_SECONDS = 900
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "var", "__pycache__", "node_modules", ".mypy_cache", ".ruff_cache")
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A bug, where it is planted, and the one test that must see it."""
+    """Describe a bug, its place, and the test that must catch it."""
 
     name: str
     file: str
     code: str
     bug: str
     suite: str
-    # What else must go before the bug shows, where one check stands behind another: file, code, bug.
+    # Further changes needed before the bug shows, where one check backs up another: file, code, bug.
     also: tuple[tuple[str, str, str], ...] = ()
 
     @property
@@ -112,8 +112,8 @@ MUTANTS = [
     Mutant(
         "a stale ETag is taken",
         "resources_app/writing/session.py",
-        'if etag is None or normalise(etag) in {current, "*"}:',
-        "if etag is None or isinstance(etag, str):",
+        "        if conditions.is_stale(current, thing.updated_at):",
+        "        if conditions.is_stale(current, thing.updated_at) and not current:",
         "tests/resources_app/test_writing_conflict.py::test_a_stale_etag_conflicts_with_the_diff_from_the_callers_version",
     ),
     Mutant(
@@ -270,7 +270,7 @@ MUTANTS = [
 
 @dataclass(frozen=True)
 class Run:
-    """What became of some tests. A failure is an assertion's: a site that did not start is an error, and no catch."""
+    """Hold the result of some tests. Only a failed assertion is a catch; a site that did not start is an error."""
 
     code: int | None
     output: str
@@ -325,7 +325,7 @@ def outcome_of(copy: Path, mutant: Mutant) -> str:
 
 
 def run(copy: Path, *suites: str) -> Run:
-    """In a process group of its own: a test that hangs is ended with all it started."""
+    """Run in a separate process group, so that a test that hangs is killed with its children."""
     command = [sys.executable, "-m", "pytest", "-x", *suites]
     with subprocess.Popen(
         command, cwd=copy, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True

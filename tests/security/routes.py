@@ -1,4 +1,4 @@
-"""Every route there is with every method it takes, from the resolver itself: a new route is in the matrix by itself."""
+"""List every route with its methods from the resolver, so that a new route is automatically in the matrix."""
 
 import re
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Any
 from django.urls import URLPattern, URLResolver, get_resolver
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-# How names of variables in routes are filled for a request.
+# Values for the variables in routes.
 EXAMPLES = {
     "pk": "{pk}",
     "path": "docs/a.md",
@@ -26,7 +26,7 @@ EXAMPLES = {
 
 
 def routes() -> dict[str, set[str]]:
-    """By route: the methods its view takes."""
+    """Return the methods of each route's view."""
     return {route: _methods(pattern.callback) for route, pattern in _walk(get_resolver(), "/")}
 
 
@@ -40,7 +40,7 @@ def _walk(resolver: Any, prefix: str) -> Iterator[tuple[str, URLPattern]]:
 
 
 def _readable(pattern: str) -> str:
-    """`^tasks/(?P<pk>[^/]+)/$` and `tasks/<str:pk>/` → tasks/<pk>/"""
+    """Convert `^tasks/(?P<pk>[^/]+)/$` and `tasks/<str:pk>/` to tasks/<pk>/."""
     pattern = re.sub(r"\(\?P<(\w+)>(?:[^()]|\([^()]*\))*\)", r"<\1>", pattern)
     pattern = re.sub(r"<\w+:(\w+)>", r"<\1>", pattern)
     return pattern.removeprefix("^").removesuffix("$").removesuffix("\\Z").replace("\\.", ".")

@@ -1,4 +1,4 @@
-"""Every caller × every address of the registry and every tool; and what is not yours looks like what is not there."""
+"""Test every caller × every address of the registry and every tool; hidden objects look like missing ones."""
 
 from typing import Any
 
@@ -133,7 +133,7 @@ def refusal(actor: Actor, uri: str) -> Any:
 
 
 def test_what_is_not_yours_cannot_be_told_from_what_is_not_there(callers: dict[str, Caller]) -> None:
-    """TASK-0003 is for the group security; TASK-0009 is not there."""
+    """Compare TASK-0003, restricted to the group security, with TASK-0009, which does not exist."""
     alice = callers["contributor_token"].actor
     of_tasks = [entry for entry in REGISTRY if "{id}" in entry.pattern and "/tasks/" in entry.pattern]
     assert len(of_tasks) >= 9

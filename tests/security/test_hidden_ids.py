@@ -1,4 +1,4 @@
-"""Ids of hidden tasks and epics are shown as hidden, at every door, and stay where they are when written back."""
+"""Test that ids of hidden tasks and epics are masked at every entry point, and survive being written back."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ HIDDEN = "hidden"
 
 
 class World:
-    """The task is open to all. It lies in a hidden epic, and depends on a hidden task and on one that is not."""
+    """Create an unrestricted task in a hidden epic that depends on a hidden task and on a visible one."""
 
     def __init__(self) -> None:
         self.insider: Actor = as_actor(make_user("insider", "contributor", "security"))
@@ -44,7 +44,7 @@ class World:
             depends_on=[self.secret, self.plain],
         ).ref
         self.uri = f"mcp://backlog/tasks/{self.task}"
-        # The history names them too, in operations and before and after.
+        # The history names them too, in operations and in old and new values.
         self.set("depends_on", [self.plain])
         self.set("depends_on", [self.secret, self.plain])
         self.set("epic_id", None)

@@ -1,6 +1,6 @@
-"""One test for each hole that was found in MCP servers elsewhere: none of them is here.
+"""Test each vulnerability found in other MCP servers: none of them is here.
 
-The list is that of public advisories; what other suites try at length is tried here once, so that the list is whole.
+The list follows public advisories. What other suites test at length is tested here once, so that the list is complete.
 """
 
 import ast
@@ -57,7 +57,7 @@ def root(tmp_path: Path, settings: Any) -> Path:
     ],
 )
 def test_no_link_prefix_or_traversal_leads_out_of_a_root(alice: User, root: Path, path: str) -> None:
-    """Filesystem, git, excel and atlassian servers."""
+    """Cover filesystem, git, excel and atlassian servers."""
     for uri in (f"file://{root}/{path}", f"mcp://backlog/resources/docs/{path}"):
         with pytest.raises(BacklogError):
             read(as_actor(alice), uri)
@@ -70,7 +70,7 @@ def test_a_folder_beside_a_root_is_not_in_it(alice: User, root: Path) -> None:
 
 
 def test_nothing_a_caller_sends_makes_us_open_a_connection(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SSRF through headers or arguments; and the way out that an injected agent would need."""
+    """Cover SSRF through headers or arguments, and the exfiltration path that an injected agent would need."""
     client, asked = ApiClient(alice), []
     make_task(title="T", references=[{"url": "http://169.254.169.254/latest/"}])
     monkeypatch.setattr(socket.socket, "connect", lambda _self, address: asked.append(address))
@@ -108,7 +108,7 @@ def test_a_page_elsewhere_does_not_reach_in_through_a_browser(
     value: str,
     status: int,
 ) -> None:
-    """DNS rebinding."""
+    """Cover DNS rebinding."""
     with site.client(tokens.alice) as http:
         method = "POST" if path == "/mcp" else "GET"
         answer = http.request(method, f"{site.url}{path}", json=request("ping"), headers={header: value})
@@ -129,7 +129,7 @@ def test_a_session_is_of_no_use_to_somebody_else(site: Site, tokens: Tokens) -> 
 
 
 def test_a_session_keeps_little_of_what_its_client_says_of_itself(site: Site, tokens: Tokens) -> None:  # noqa: F811
-    """Sessions that grew without bound. How many a user has is bounded too: tests/mcp/test_limits.py."""
+    """Cover sessions that grew without bound. tests/mcp/test_limits.py covers their number per user."""
     with site.client(tokens.alice) as http:
         for capabilities, status in (({"experimental": {"x": {"y": "z"}}}, 200), ({"x": "z" * 100_000}, 400)):
             info = {"name": "plain", "version": "1"}
@@ -141,7 +141,7 @@ def test_a_session_keeps_little_of_what_its_client_says_of_itself(site: Site, to
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/", "/api/v1/events/"])
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 def test_the_doors_outside_of_the_routes_ask_who_comes(site: Site, path: str, method: str) -> None:  # noqa: F811
-    """A route without its check: the matrix has every route of Django's, and these are the others."""
+    """Cover a route without its check: the matrix has every Django route, and these are the others."""
     with site.client(None) as http:
         answer = http.request(method, f"{site.url}{path}", json=request("tools/list"))
         assert answer.status_code in (401, 405) or answer.json()["error"]["code"] == "invalid_operation"
@@ -164,7 +164,7 @@ def test_the_sdk_is_one_that_bounds_its_sessions() -> None:
 
 
 def test_a_public_site_tells_clients_https_addresses_alone(tmp_path: Path) -> None:
-    """What mcp-remote and the Inspector would have run."""
+    """Cover addresses that mcp-remote and the Inspector would have executed."""
     code = (
         "import json; from django.test import Client; c = Client(headers={'Host': 'backlog.example.org'});"
         "print(json.dumps([c.get('/.well-known/' + p, secure=True).json() for p in"
@@ -184,11 +184,13 @@ def test_a_public_site_tells_clients_https_addresses_alone(tmp_path: Path) -> No
 
 
 def test_no_sql_is_made_from_text() -> None:
-    """The reference servers for SQLite and PostgreSQL. Ruff's S608 finds formatted SQL; nobody switches it off unseen."""
+    """Cover the reference servers for SQLite and PostgreSQL. Ruff's S608 finds formatted SQL, and this test that it
+    stays on.
+    """
     options = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["lint"]
     assert "S" in options["select"] and not {"S608", "S"} & set(options["ignore"])
     raw = [name for name, text in sources() if re.search(r"\.raw\(|\.extra\(|RawSQL\(", text)]
-    # Where words are matched, with the words as parameters.
+    # Matches words, passed as parameters.
     assert set(raw) <= {"search_app/backends/postgres.py", "search_app/backends/sqlite.py"}
     formatted = [
         name
@@ -199,7 +201,7 @@ def test_no_sql_is_made_from_text() -> None:
         and call.func.attr == "execute"
         and any(isinstance(argument, ast.JoinedStr) for argument in call.args)
     ]
-    # Pragmas with numbers of our own, and the names of the index's own tables; every value is a parameter.
+    # Pragmas with our own numbers, and the names of the index tables; every value is a parameter.
     backends = {"search_app/backends/postgres.py", "search_app/backends/sqlite.py"}
     assert set(formatted) <= {"resources_app/identity/tokens.py", "backlog_site/sqlite/base.py"} | backends
 
@@ -213,7 +215,7 @@ def test_a_query_in_a_value_stays_a_value(alice: User) -> None:
 
 
 def test_rest_and_mcp_answer_by_the_same_function(site: Site, tokens: Tokens) -> None:  # noqa: F811
-    """One customer saw another's projects because only one of two doors asked."""
+    """Cover one customer seeing another's projects because only one of two entry points checked."""
     ref = site.elsewhere.create(values={"title": "Only for some", "groups": []}, by="carol")
     with site.client(tokens.bob) as http:
         rest = http.post(
@@ -226,7 +228,7 @@ def test_rest_and_mcp_answer_by_the_same_function(site: Site, tokens: Tokens) ->
 
 
 def test_no_tool_reaches_out_and_texts_are_called_data() -> None:
-    """Private data, somebody's text and a way out make a leak: the way out is missing, and agents are warned."""
+    """Cover private data, untrusted text and an exfiltration path: the path is missing, and agents are warned."""
     tools = toolsets._tool_manager._tools
     assert all(
         tool.annotations.open_world_hint is False for name, tool in tools.items() if not name.startswith("fixture")

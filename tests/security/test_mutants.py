@@ -1,4 +1,7 @@
-"""Planting bugs takes long and runs seldom (`make mutants`); that each still has its place and its test is seen always."""
+"""Check that each mutant still has its place and its test.
+
+Planting the bugs is slow and runs rarely (`make mutants`).
+"""
 
 import pytest
 

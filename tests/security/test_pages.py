@@ -1,4 +1,6 @@
-"""The viewer's pages × callers: sessions alone open them, a role is needed, readers change nothing, forms need a token."""
+"""Test the viewer's pages × callers: only sessions open them, a role is needed, readers change nothing, forms need a
+token.
+"""
 
 from typing import Any
 
@@ -34,7 +36,7 @@ def address(route: str) -> str:
 
 
 def request(caller: Caller, method: str, route: str, body: Any = None) -> tuple[Any, int]:
-    """The answer, and how many changes it made."""
+    """Return the response, and the number of changes it made."""
     with transaction.atomic():
         before = Change.objects.count()
         answer = getattr(caller.client, method)(address(route), body or {}, headers=caller.headers)

@@ -1,4 +1,4 @@
-"""No text can stop a process by way of a regular expression: every one is linear in the length of what it is given."""
+"""Test that no text can stall a process through a regular expression: each is linear in the length of its input."""
 
 import signal
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 from tests.architecture.rules import ROOT
 
-# As they stood in frontmatter.py, item_files.py and tokens.py.
+# Earlier versions from frontmatter.py, item_files.py and tokens.py.
 QUADRATIC = [
     (r"^([ \t]*(?:- +)*(?:[\w.-]+[ \t]*:[ \t]+|- +))([^\s'\"\[{|>].*?)[ \t]*$", "match"),
     (r"([A-Za-z_][\w .-]*?)[ \t]*:(?:[ \t]+|$)", "match"),
@@ -23,7 +23,7 @@ def _run(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 def _slow_expressions() -> list[str]:
-    """Return the names of the expressions that were ended by the limit of CPU time."""
+    """Return the names of the expressions that exceeded the CPU time limit."""
     slow: list[str] = []
     first = 0
     while True:

@@ -1,6 +1,6 @@
-"""What is limited to a group others are not in: at every door it answers as if it were not there.
+"""Test objects restricted to a group: for other users every entry point answers as if they did not exist.
 
-TASK-0003 and what `hide` adds is for the group security; the second name of each pair was never given.
+TASK-0003 and what `hide` adds is for the group security; the second name of each pair does not exist.
 """
 
 import re
@@ -37,7 +37,7 @@ SECRET = "Walrus"
 
 @pytest.fixture
 def alice(db: None) -> User:
-    """She may write, and is not in the group."""
+    """Return a user who may write and is not in the group."""
     fill()
     insider = as_actor(make_user("insider", "contributor", "security"))
     hide(insider)
@@ -58,7 +58,7 @@ def hide(insider: Actor) -> None:
 
 
 def addresses(entry: Entry) -> list[tuple[str, str]]:
-    """A hidden and an absent address of the pattern, for each kind of thing it has."""
+    """Return a hidden and a missing address of the pattern, for each kind of object it has."""
     fits = {
         "mcp://backlog/tasks/{id}": [("id", TASK)],
         "mcp://backlog/epics/{id}": [("id", EPIC)],
@@ -84,7 +84,7 @@ def answer_of(ask: Callable[[], Any]) -> Any:
 
 
 def levelled(answer: Any) -> str:
-    """With the hidden names replaced by absent ones, and without what differs between any two answers."""
+    """Replace hidden names with missing ones, and remove what differs between any two responses."""
     text = str(answer)
     for hidden, absent in (*PAIRS, FILE, FOLDER):
         text = text.replace(hidden, absent)
@@ -170,7 +170,7 @@ def with_name(body: Any, name: str) -> Any:
     return [with_name(value, name) for value in body] if isinstance(body, list) else body.replace("{}", name)
 
 
-# What mentions a name is shown for any name: here nothing does.
+# Backlinks are shown for any name: here there are none.
 EMPTY = "/t/{}/links/"
 
 

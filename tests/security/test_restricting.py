@@ -1,4 +1,4 @@
-"""Who may limit a thing to groups: its creator, its assignee, a member of its epic's groups, an admin."""
+"""Test who may restrict an object to groups: its creator, its assignee, a member of its epic's groups, an admin."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ LIMIT = {"type": "set", "field": "groups", "value": ["otherg"]}
 
 @pytest.fixture
 def evan(db: None) -> User:
-    """He writes, and is in a group that alice is not in."""
+    """Return a writer in a group without alice."""
     return make_user("evan", "contributor", "otherg")
 
 

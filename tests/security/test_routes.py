@@ -1,4 +1,4 @@
-"""Every caller × every method of every route, and no route without a row."""
+"""Test every caller × every method of every route, and that no route lacks a row."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 ROWS = rows("routes")
 # tests/security/test_pages.py
 PAGES = {route for section in TABLE["pages"].values() for route in section}
-# Answered by the protocol itself: whoever asks, an empty request is refused alike.
+# Answered by the protocol itself: an empty request is rejected alike for every caller.
 PROTOCOL = {400, 401, 404}
 # A redirect or a probe has no other methods, though its class names them.
 ONLY_READ = {"/", "/admin", "/healthz", "/readyz"}
@@ -96,7 +96,7 @@ def test_everybody_gets_what_the_table_says(callers: dict[str, Caller]) -> None:
             continue
         for caller in SOME if row.policy in CHEAP_TO_TRUST else EVERYBODY:
             found, expected = tried(callers[caller], name, row), row.expected(caller)
-            # Who may see nothing is refused or gets an empty list: both say nothing.
+            # A caller who sees nothing is rejected or gets an empty list: neither reveals anything.
             if expected == "nothing" and found in ("nothing", "refused"):
                 continue
             if found == "nothing" and is_unsettled(name):

@@ -1,4 +1,4 @@
-"""Every kind of secret the system knows, in every shape an error carries it: logs, job errors, admin and metrics."""
+"""Test every kind of secret in every form an error carries it: logs, job errors, admin and metrics."""
 
 import io
 import json
@@ -65,7 +65,7 @@ def database_settings_as_they_were() -> Iterator[None]:
 
 
 def texts(secrets: dict[str, str]) -> list[tuple[str, str]]:
-    """Each secret with the sentences in which programs quote it."""
+    """Return each secret with the sentences in which programs quote it."""
     bare = {"api token", "access_token", "refresh_token", "token", "SECRET_KEY", "database password", "redis password"}
     found = [(secrets[name], f"refused {secrets[name]} at once") for name in bare]
     for name, secret in secrets.items():

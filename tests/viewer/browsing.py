@@ -1,4 +1,4 @@
-"""A browser without JavaScript, and one whose requests come from htmx."""
+"""Provide a browser without JavaScript, and one whose requests come from htmx."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Board and list: filters of the URL, pages of a column, many edited as one."""
+"""Test board and list: URL filters, pages of a column, bulk edits."""
 
 import re
 from urllib.parse import quote

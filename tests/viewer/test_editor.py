@@ -1,4 +1,4 @@
-"""Title and description are one form, one save and one batch."""
+"""Test that title and description are one form, one save and one batch."""
 
 import re
 from html import unescape
@@ -28,12 +28,12 @@ def saved(task: Task) -> tuple[str, str]:
 
 
 def form_of(client: Client, task: Task) -> dict[str, str]:
-    """The form as a browser would send it back untouched."""
+    """Return the form as a browser would send it back untouched."""
     return fields_in(text_of(fragment(client, f"/t/{task.ref}/edit/")))
 
 
 def fields_in(page: str) -> dict[str, str]:
-    """The fields of a page: inputs with their values, textareas without the line break that follows their tag."""
+    """Return the fields of a page: inputs with their values, textareas without the line break after their tag."""
     found = {}
     for tag in re.findall(r"<input[^>]*>", page):
         name, value = re.search(r'name="([^"]*)"', tag), re.search(r'value="([^"]*)"', tag)
@@ -115,7 +115,7 @@ def test_a_conflict_in_one_field_saves_neither_and_shows_both(alice: User, carol
 
 @pytest.fixture
 def conflict(alice: User, carol: User, task: Task) -> tuple[Client, dict[str, str]]:
-    """Both fields changed on both sides; the form of the conflict page."""
+    """Return the form of the conflict page after both sides changed both fields."""
     client = signed_in(alice)
     form = form_of(client, task)
     write(carol, task, "title", "Theirs")

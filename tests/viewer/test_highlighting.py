@@ -1,4 +1,6 @@
-"""Code is highlighted by a child process with a limit of CPU time: no text keeps this process, or the child, for long."""
+"""Test that code is highlighted by a child process with a CPU time limit: no text blocks this process, or the child,
+for long.
+"""
 
 import json
 import os
@@ -20,9 +22,9 @@ from tests.architecture.rules import ROOT
 from tests.factories import as_actor
 from tests.viewer.browsing import fragment, signed_in, text_of
 
-# As in the report: 52 bytes that take Pygments minutes.
+# From the report: 52 bytes that take Pygments minutes.
 FREEZE = '```maple\n"' + "\\" * 38 + "\n```"
-# A lexer of the list that takes the square of the length.
+# A listed lexer that takes quadratic time.
 SLOW = "```javascript\n" + '"\\' * 20_000 + "\n```"
 
 
@@ -48,7 +50,7 @@ def test_a_text_that_freezes_a_lexer_is_shown_as_it_was_written() -> None:
     started = time.process_time()
     assert escape("\\" * 38) in render(FREEZE)
     assert escape('"\\' * 20_000) in render(SLOW)
-    # Neither has taken this process anything like the seconds that they take a lexer.
+    # Neither has cost this process the seconds that a lexer takes.
     assert time.process_time() - started < 1
 
 
@@ -84,7 +86,7 @@ def test_the_cache_is_bounded_by_what_it_keeps() -> None:
 
 
 def test_the_child_ends_with_its_parent() -> None:
-    """The child inherits the standard error, which is at its end only when the child has ended too."""
+    """Check that standard error, which the child inherits, closes: that happens only when the child has ended too."""
     program = "from backlog_site.viewer.markdown import render\nfrom backlog_site.viewer.isolation import renderer\n"
     program += "render('```py\\na\\n```')\nprint(renderer.pid, flush=True)\nimport os\nos._exit(0)\n"
     run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -129,7 +131,9 @@ for language, text in json.load(sys.stdin):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_lexer_of_the_list_backtracks_exponentially(language: str) -> None:
-    """300 characters are enough for that to take longer than the universe; what grows like a power takes milliseconds."""
+    """Lex 300 characters: enough for exponential time to exceed the age of the universe; polynomial time takes
+    milliseconds.
+    """
     texts = [(language, start + piece * (PIECE_LENGTH // len(piece))) for piece in PIECES for start in OPENINGS[:1]]
     texts += [
         (language, start + piece * PIECE_LENGTH)
@@ -143,5 +147,5 @@ def test_no_lexer_of_the_list_backtracks_exponentially(language: str) -> None:
 
 
 def test_what_is_rendered_in_this_process_is_short() -> None:
-    """The bound of what no timer ends: were it raised, the property below would be a matter of luck."""
+    """Check the limit of what no timer ends: with a higher one, the property below would depend on luck."""
     assert (MAX_TEXT_HERE, MAX_MARKS_HERE) <= (10_000, 1_500)

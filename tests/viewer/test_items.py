@@ -1,4 +1,4 @@
-"""Edits from the page: each field with its ETag, conflicts that lose nothing, lists, boxes, comments, versions."""
+"""Test edits from the page: each field with its ETag, conflicts that lose nothing, lists, boxes, comments, versions."""
 
 import pytest
 from django.contrib.auth.models import User

@@ -1,4 +1,4 @@
-"""Activity by what it is about, and how far an epic has come."""
+"""Test activity by kind, and the progress of an epic."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What agents and people write becomes harmless HTML; our own addresses become links that open here."""
+"""Test that Markdown by agents and users becomes safe HTML, and our addresses become links that open here."""
 
 from urllib.parse import quote
 

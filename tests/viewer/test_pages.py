@@ -1,4 +1,4 @@
-"""Every page, for everybody: what is shown, to whom, and under which policy."""
+"""Test every page for every user: what is shown, to whom, and under which policy."""
 
 import itertools
 

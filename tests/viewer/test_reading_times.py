@@ -1,4 +1,4 @@
-"""Times are shown in the reader's zone, shortcuts as the reader's platform writes them, and tables agree with their charts."""
+"""Test that times use the reader's zone, shortcuts the reader's platform, and tables agree with their charts."""
 
 import datetime
 import re

@@ -1,4 +1,4 @@
-"""What a word in a text may become: few, by name and by words, and nothing that the writer may not see."""
+"""Test completions of a word in a text: few, by name and by words, and nothing the writer may not see."""
 
 from urllib.parse import quote
 

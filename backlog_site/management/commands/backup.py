@@ -1,4 +1,4 @@
-"""`manage.py backup FILE`: everything, consistent while the site runs."""
+"""Run `manage.py backup FILE`: back up everything, consistently, while the site runs."""
 
 from pathlib import Path
 from typing import Any

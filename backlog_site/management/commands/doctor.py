@@ -1,4 +1,4 @@
-"""`manage.py doctor`: checks the whole site and says what to do."""
+"""Run `manage.py doctor`: check the whole site and say what to do."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Writes the parts of README and docs/ that are made from the code; `--check` only says whether they are up to date."""
+"""Write the parts of README and docs/ that are made from the code; `--check` only says whether they are up to date."""
 
 import asyncio
 import csv
@@ -29,7 +29,7 @@ HEADINGS = [
     "mime_type",
 ]
 LOCAL_URL = "http://127.0.0.1:8000/mcp"
-# Of each category in the README; docs/addresses.md has them all.
+# Rows of each category shown in the README; docs/addresses.md has them all.
 SHOWN = 3
 
 
@@ -88,7 +88,7 @@ def _operations() -> list[str]:
 
 
 def tool_snapshots() -> dict[str, str]:
-    """Each tool as agents see it in tools/list, one file for each."""
+    """Return each tool as agents see it in tools/list, one file per tool."""
     tools = asyncio.run(mcp_server.list_tools())
     seen = {tool.name: tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools}
     return {
@@ -97,7 +97,7 @@ def tool_snapshots() -> dict[str, str]:
 
 
 def readme() -> str:
-    """The README with the part between its two marks made anew."""
+    """Return the README with the part between its two marks regenerated."""
     lines = ["| what | addresses |", "|---|---|"]
     for category in dict.fromkeys(entry.category for entry in REGISTRY):
         patterns = [f"`{entry.pattern}`" for entry in REGISTRY if entry.category == category]

@@ -1,4 +1,4 @@
-"""`manage.py mcp_stdio`: the MCP server over stdin and stdout. Logs go to stderr, as everywhere."""
+"""Run `manage.py mcp_stdio`: the MCP server over stdin and stdout. Logs go to stderr, as everywhere."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""`manage.py restore FILE`: a backup back into this database, SQLite or PostgreSQL, whichever it came from."""
+"""Run `manage.py restore FILE`: restore a backup from SQLite or PostgreSQL into this database."""
 
 from pathlib import Path
 from typing import Any

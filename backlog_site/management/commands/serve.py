@@ -1,4 +1,4 @@
-"""`manage.py serve`: the whole site in one process tree; `make run` is this command."""
+"""Run `manage.py serve`: the whole site in one process tree. `make run` is this command."""
 
 import http.client
 import os
@@ -62,7 +62,7 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     def _prepare_database(self, sockets: ExitStack) -> tuple[FirstLogin | None, list[socket.socket]]:
-        """What to show on the first run, and the sockets of the demo's IntelligenceBank if there is one."""
+        """Return the first login on the first run, and the sockets of the demo's IntelligenceBank if there is one."""
         self._write_line("Migrating the database …")
         call_command("migrate", verbosity=0, interactive=False)
         try:
@@ -113,7 +113,7 @@ def _valkey_folder() -> Path:
 
 
 def _valkey() -> AbstractContextManager[None]:
-    """Filling the database wakes workers: their messages must find a broker."""
+    """Run a broker while the database is filled, which wakes workers by message."""
     return running_valkey(settings.REDIS_URL, _valkey_folder()) if settings.EMBEDDED_REDIS_SOCKET else nullcontext()
 
 
@@ -125,7 +125,10 @@ def _valkey_services() -> list[Service]:
 
 
 def _library_sockets(sockets: ExitStack) -> list[socket.socket]:
-    """On ports that are free, and ours for as long as the site runs, whatever becomes of the process that answers there."""
+    """Open sockets on free ports.
+
+    They stay open while the site runs, even if the process that answers on them exits.
+    """
     return [sockets.enter_context(socket.create_server((LOOPBACK, 0), backlog=64)) for _ in ROLES]
 
 
@@ -135,7 +138,7 @@ def _origin(listener: socket.socket) -> str:
 
 @contextmanager
 def _noted(library: list[socket.socket]) -> Iterator[None]:
-    """For the services, and for commands run by hand beside them, which may all speak to it while it is there."""
+    """Record the addresses for the services and for manual commands, which may all call it while it runs."""
     note = library_note(settings.DATA_DIR)
     note.write_text(" ".join(map(_origin, library)))
     try:
@@ -180,7 +183,7 @@ def _site_services(listener: socket.socket, url: str, library: list[socket.socke
 def _web_command(listener: socket.socket) -> list[str]:
     return [
         *(sys.executable, "-m", "uvicorn", "backlog_site.asgi:application", "--fd", str(listener.fileno())),
-        # No proxy stands in front of this server, so a caller must not be able to claim another address.
+        # No proxy stands in front of this server, so a client must not be able to claim another address.
         "--no-proxy-headers",
         *("--no-access-log", "--no-server-header", "--log-level", "warning"),
         *(
@@ -195,9 +198,10 @@ def _web_command(listener: socket.socket) -> list[str]:
 
 
 def _environment(url: str) -> dict[str, str]:
-    """The caller's variables win. Logs are readable text: the services write to the terminal of this command.
+    """Return the environment of the services. The caller's variables win.
 
-    There is nothing to drain: the listening socket stays open while the web process restarts.
+    Logs are readable text, because the services write to the terminal of this command. There is nothing to drain: the
+    listening socket stays open while the web process restarts.
     """
     defaults = {"BACKLOG_PUBLIC_URL": url, "BACKLOG_LOG_FORMAT": "console", "PYTHONUNBUFFERED": "1"}
     defaults["BACKLOG_DRAIN_SECONDS"] = "0"

@@ -1,1 +1,1 @@
-"""What the pages of the viewer show: each answer for one person, in a number of queries that does not grow."""
+"""Query what the viewer's pages show. Each answer is for one user and takes a constant number of queries."""

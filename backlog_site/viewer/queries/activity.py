@@ -1,4 +1,4 @@
-"""What happened, newest first: one row per write, runs of one writer folded together."""
+"""Query the activity, newest first: one row per write, with runs of one writer folded together."""
 
 import datetime
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from resources_app.models import Change, Comment, Epic, IBFolder, IBResource, Re
 from resources_app.vocabulary import IB_KINDS, Kind
 
 PAGE = 100
-# What one asks for → what the changes call it.
+# Filter value → kinds of changes.
 KINDS: dict[str, tuple[str, ...]] = {
     "task": (Kind.TASK,),
     "epic": (Kind.EPIC,),
@@ -36,7 +36,7 @@ class Deed:
     uri: str
     title: str
     batch: str
-    # Where a task or an epic was moved to.
+    # The status a task or an epic was moved to.
     status: str = ""
 
     @property
@@ -45,7 +45,7 @@ class Deed:
 
     @property
     def is_file(self) -> bool:
-        """Here or in IntelligenceBank: known by its address."""
+        """Return whether it is a file here or in IntelligenceBank, identified by its address."""
         return self.kind not in {Kind.TASK, Kind.EPIC, Kind.COMMENT}
 
     @property
@@ -61,7 +61,7 @@ class Deeds:
 
 @dataclass(frozen=True)
 class Fold:
-    """One deed, or many alike by the same writer on the same day."""
+    """Group one activity, or many similar ones by the same writer on the same day."""
 
     first: Deed
     rest: list[Deed]
@@ -74,7 +74,7 @@ class Day:
 
     @property
     def by_writer(self) -> list[tuple[str, str, list[Deed]]]:
-        """The journal: what each did that day, each thing once."""
+        """Return the journal: what each writer changed that day, each item once."""
         writers: dict[tuple[str, str], dict[str, Deed]] = {}
         for fold in self.folds:
             for deed in (fold.first, *fold.rest):
@@ -91,7 +91,7 @@ def deeds(
     kind: str = "",
     limit: int = PAGE,
 ) -> Deeds:
-    """`source` is people or agents, `kind` one of KINDS; empty is everything."""
+    """Return activities. `source` is people or agents, `kind` one of KINDS; empty selects everything."""
     rows = Change.objects.visible_to(user).select_related("author").defer("operation").order_by("-id")
     if before:
         rows = rows.filter(pk__lt=before)
@@ -150,13 +150,13 @@ def _deed(change: Change, titles: dict[tuple[str, int], tuple[str, str]], status
 
 
 def _statuses(page: Sequence[Change]) -> dict[int, str]:
-    """What the moves led to. All of these the caller may see: the changes are theirs."""
+    """Return the new statuses of moves. The caller may see them all, because the changes are already filtered."""
     moves = [change.pk for change in page if change.action == "update" and "status" in change.fields]
     return dict(Revision.objects.filter(pk__in=moves).values_list("pk", "delta__status__set"))
 
 
 def _titles(user: Person, page: Sequence[Change]) -> dict[tuple[str, int], tuple[str, str]]:
-    """What the things are called now; a comment is known by what it is about."""
+    """Return the current titles. A comment is shown by its item."""
     titles: dict[tuple[str, int], tuple[str, str]] = {}
     for model, kind in ((Task, Kind.TASK), (Epic, Kind.EPIC)):
         wanted = {change.object_id for change in page if change.kind == kind}

@@ -1,4 +1,4 @@
-"""Tasks in sections: the columns of the board and the groups of the list, each a page of its own."""
+"""Query tasks in sections, the columns of the board and the groups of the list. Each section is paged separately."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from resources_app.querying.queries import (
 from resources_app.vocabulary import Priority, Status
 
 GROUPINGS = ("status", "priority", "epic_id", "assignee", "none")
-# Of the others the head is shown, with a link to them alone.
+# Further sections show only their heading, with a link to them.
 MAX_OPEN_SECTIONS = 20
 MAX_REFS = 200
 
@@ -38,13 +38,13 @@ class Section:
 
     @property
     def by_status(self) -> dict[str, list[Card]]:
-        """As a lane of the board shows it."""
+        """Return the cards by status, as a lane of the board shows them."""
         return {status: [card for card in self.cards if card.status == status] for status in Status.labels}
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What the filters offer."""
+    """Hold the options of the filters."""
 
     epics: list[Line]
     people: list[Somebody]
@@ -61,7 +61,7 @@ def choices(user: Person) -> Choices:
 
 
 def sections(user: Person, pairs: Pairs, group_by: str, limit: int) -> list[Section]:
-    """Every section with its count and its first page; statuses and priorities also when empty."""
+    """Return every section with its count and its first page. Statuses and priorities are included even when empty."""
     query = _query(user, pairs, limit)
     if group_by == "none":
         return [_page(user, query, "", "All tasks")]
@@ -78,7 +78,7 @@ def sections(user: Person, pairs: Pairs, group_by: str, limit: int) -> list[Sect
 
 
 def more(user: Person, pairs: Pairs, group_by: str, key: str, cursor: str, limit: int) -> Section:
-    """The next page of one section."""
+    """Return the next page of one section."""
     query = replace(_query(user, pairs, limit), cursor=cursor)
     if group_by == "none":
         return _page(user, query, "", "All tasks")
@@ -95,14 +95,14 @@ def counts(user: Person, pairs: Pairs, group_by: str) -> dict[str, int]:
 
 
 def cards(user: Person, pairs: Pairs, refs: Collection[str]) -> list[Card]:
-    """Those of the tasks that the filters select: what changed elsewhere is fetched by name."""
+    """Return the tasks that the filters select. Changes made elsewhere are fetched by ref."""
     numbers = [number for ref in list(refs)[:MAX_REFS] if (number := parse_ref(ref, Task.PREFIX))]
     rows = select(_visible(user).filter(pk__in=numbers), _query(user, pairs, 1))
     return cards_of(user, with_last_agent(rows.select_related("assignee")))
 
 
 def titles(user: Person, limit: int) -> list[Line]:
-    """What was touched last, for the search box to find without asking."""
+    """Return the most recently changed items, for the search box to match locally."""
     found: list[Task | Epic] = []
     for model in (Epic, Task):
         rows: Any = model.objects.visible_to(user).live().order_by("-updated_at", "-number")
@@ -128,7 +128,7 @@ def _query(user: Person, pairs: Pairs, limit: int) -> CollectionQuery:
 
 
 def _names(user: Person, group_by: str, found: dict[str, int]) -> Any:
-    """The order of the closed sets, or what the keys are called."""
+    """Return the order of closed sets, or the labels of the keys."""
     if group_by == "status":
         return list(Status.labels)
     if group_by == "priority":

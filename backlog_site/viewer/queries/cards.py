@@ -1,4 +1,4 @@
-"""A task as a card of the board or a row of a list."""
+"""Present a task as a card of the board or a row of a list."""
 
 import datetime
 import re
@@ -21,7 +21,7 @@ _BOX = re.compile(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[([ xX])\](?=\s)", re.MUL
 
 @dataclass(frozen=True)
 class Line:
-    """The least by which a task or an epic is known."""
+    """Hold the minimum that identifies a task or an epic."""
 
     ref: str
     title: str
@@ -44,10 +44,10 @@ class Card:
     due_date: datetime.date | None
     updated_at: datetime.datetime
     version: int
-    # Of the status and of the epic alone: a move is refused only when somebody else moved it.
+    # ETags of only the status and the epic: a move conflicts only with another move.
     etag: str
     epic_etag: str
-    # The agent that wrote last, if one did.
+    # The agent that made the last change, if any.
     agent: str
     ticked: int
     boxes: int
@@ -67,7 +67,7 @@ def with_last_agent(rows: QuerySet[Task]) -> QuerySet[Any]:
 
 
 def cards_of(user: Person, tasks: Iterable[Any]) -> list[Card]:
-    """From rows of `with_last_agent`, with their assignees; the epics come in one query more."""
+    """Build cards from rows of `with_last_agent`, with their assignees. The epics take one more query."""
     tasks = list(tasks)
     wanted = {task.epic_id for task in tasks if task.epic_id}
     epics = Epic.objects.visible_to(user).filter(pk__in=wanted) if wanted else ()

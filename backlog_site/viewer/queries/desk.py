@@ -1,4 +1,4 @@
-"""What needs somebody now: at most seven things, the worst first, each with its reason."""
+"""Query what needs a user's attention: at most seven items, the most severe first, each with its reason."""
 
 import datetime
 from collections.abc import Collection
@@ -22,7 +22,7 @@ RECENTLY = datetime.timedelta(days=2)
 
 @dataclass(frozen=True)
 class Matter:
-    """`verb` is the one thing to do about it."""
+    """Hold an item that needs attention. `verb` is the one action to take."""
 
     line: Line
     why: str
@@ -31,7 +31,7 @@ class Matter:
 
 
 def matters(user: User, put_off: Collection[str] = ()) -> list[Matter]:
-    """Without those somebody is done with for today."""
+    """Return the items, without those the user put off for today."""
     failed = _failed_jobs() if is_admin(user) else []
     found = [matter for matter in failed if matter.line.ref not in put_off]
     known = set(put_off)
@@ -44,13 +44,13 @@ def matters(user: User, put_off: Collection[str] = ()) -> list[Matter]:
 
 
 def next_up(user: User) -> list[Line]:
-    """What could be begun: ready, and nobody's or one's own."""
+    """Return tasks ready to start that are unassigned or assigned to the user."""
     rows = Task.objects.visible_to(user).live().ready().filter(Q(assignee=user) | Q(assignee=None))
     return [line_of(task) for task in rows.order_by("-priority", "number")[:5]]
 
 
 def _questions(user: User) -> list[tuple[Any, Any, str]]:
-    """Each asked of the index of its own: mine and blocked, late, due, forgotten; urgent and nobody's."""
+    """Return one query per index: the user's blocked, late, due and stale tasks, and urgent unassigned ones."""
     today, now = timezone.localdate(), timezone.now()
     unfinished = Task.objects.visible_to(user).live().filter(status__in=UNFINISHED)
     mine = unfinished.filter(assignee=user)

@@ -1,4 +1,4 @@
-"""The tree beside a folder of files: what lies on the way to it, and what lies in it."""
+"""Query the tree beside a folder of files: its ancestors and its contents."""
 
 from dataclasses import dataclass, field
 
@@ -17,11 +17,11 @@ class Branch:
 
 
 def tree(user: Person, path: str) -> list[Branch]:
-    """Both areas from the top; of all the others only those one has opened, however many there are."""
+    """Return both areas from the top. Below them only opened folders are expanded, however many there are."""
     opened = [*AREAS, *ancestor_paths(path), path]
     rows = Folder.objects.visible_to(user).filter(parent__path__in=opened).order_by("path")
     found = {area: Branch(area) for area in AREAS}
-    # A folder comes after the one it lies in: its path is longer by a part.
+    # A folder sorts after its parent, because its path is longer.
     for below in rows.values_list("path", flat=True)[:MOST]:
         found[below] = Branch(below)
         if parent := found.get(below.rpartition("/")[0]):

@@ -1,4 +1,4 @@
-"""How the work flows: what stood where on each day, made from the history of statuses."""
+"""Compute the flow of work: the number of tasks per status on each day, from the history of statuses."""
 
 import datetime
 import statistics
@@ -22,7 +22,7 @@ Step = tuple[int, datetime.datetime, str, bool]
 
 @dataclass(frozen=True)
 class Week:
-    """Seven days: scope and done as they were on the last one, and how many tasks were completed in all of them."""
+    """Hold seven days: scope and done on the last one, and the tasks completed during all of them."""
 
     last_day: datetime.date
     scope: int
@@ -32,7 +32,7 @@ class Week:
 
 @dataclass(frozen=True)
 class Flow:
-    """One number per day in each series; `done` and `scope` leave out what was cancelled."""
+    """Hold one number per day in each series. `done` and `scope` leave out cancelled tasks."""
 
     days: list[datetime.date]
     standing: dict[str, list[int]]
@@ -49,19 +49,19 @@ class Flow:
 
     @property
     def slow_cycle(self) -> float | None:
-        """Six of seven tasks took no longer."""
+        """Return the 85th percentile of the cycle time: six of seven tasks took no longer."""
         found = sorted(self.cycle_days)
         return round(found[int(len(found) * 0.85)], 1) if found else None
 
     @property
     def agent_share(self) -> int | None:
-        """Of a hundred tasks that were finished, how many by agents."""
+        """Return the percentage of finished tasks that agents finished."""
         finished = sum(self.finished)
         return round(100 * sum(self.finished_by_agents) / finished) if finished else None
 
     @property
     def weeks(self) -> list[Week]:
-        """The newest first. The oldest is shorter where the range is no whole number of weeks."""
+        """Return the weeks, newest first. The oldest is shorter if the range is not a whole number of weeks."""
         ends = range(len(self.days), 0, -7)
         return [
             Week(self.days[end - 1], self.scope[end - 1], self.done[end - 1], sum(self.finished[max(0, end - 7) : end]))
@@ -74,7 +74,7 @@ class Flow:
 
 
 def flow(user: Person, length: int, epic: int | None = None) -> Flow:
-    """Of all tasks, or of those that are in one epic today."""
+    """Return the flow of all tasks, or of the tasks now in one epic."""
     today = timezone.localdate()
     days = [today - datetime.timedelta(days=back) for back in range(length - 1, -1, -1)]
     visible = Task.objects.visible_to(user)
@@ -82,7 +82,7 @@ def flow(user: Person, length: int, epic: int | None = None) -> Flow:
 
 
 def _steps(tasks: QuerySet[Task]) -> Iterator[Step]:
-    """Every status the tasks were given, oldest first: task, when, which, by an agent or not."""
+    """Yield every status change of the tasks, oldest first: task, time, status, and whether an agent made it."""
     of_these = Q(kind=Kind.TASK, object_id__in=tasks.values("pk"))
     rows = Revision.objects.filter(of_these, Q(version=1) | Q(delta__has_key="status"))
     wanted = ("object_id", "change__created_at", "version", "delta", "snapshot", "change__agent")

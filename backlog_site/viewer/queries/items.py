@@ -1,4 +1,4 @@
-"""A task or an epic with all that its page shows."""
+"""Query a task or an epic with everything its page shows."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ HISTORY_PAGE = 20
 
 @dataclass(frozen=True)
 class Progress:
-    """How much of an epic is done; what was cancelled does not count."""
+    """Hold the progress of an epic. Cancelled tasks do not count."""
 
     done: int
     started: int
@@ -53,7 +53,7 @@ class ItemPage:
 
 @dataclass(frozen=True)
 class Edit:
-    """A new value of one field, and the ETag of the value it replaces."""
+    """Hold a new value of one field, and the ETag of the value it replaces."""
 
     name: str
     value: Any
@@ -62,7 +62,9 @@ class Edit:
 
 @dataclass(frozen=True)
 class Clash:
-    """One edited field beside its saved value. `merged` combines two texts; a field that is not stale has no conflict."""
+    """Hold one edited field beside its saved value. `merged` combines two texts; a field that is not stale has no
+    conflict.
+    """
 
     name: str
     mine: Any
@@ -79,7 +81,7 @@ class Clash:
 
     @property
     def result(self) -> str:
-        """The text that the merge form offers."""
+        """Return the text that the merge form offers."""
         return self.merged or str(self.mine)
 
 
@@ -106,20 +108,20 @@ def history_page(actor: Actor, ref: str, before: int) -> timeline.Page:
 
 
 def known_by(actor: Actor, ref: str) -> tuple[Line, dict[str, Any], Line | None]:
-    """For a card that appears over a link."""
+    """Return the data of the hover card of a link."""
     item = _item(actor, ref)
     return line_of(item), item_json(item, actor.user), _epic_of(actor.user, item)
 
 
 def changed(actor: Actor, ref: str, edits: Iterable[Edit]) -> list[Edit]:
-    """Drop the edits that change nothing: a form sends every field, also the untouched ones."""
+    """Drop edits that change nothing: a form sends every field, also the untouched ones."""
     item = _item(actor, ref)
     saved = Mask(actor.user).shown(document_of(item))
     return [edit for edit in edits if saved.get(edit.name) != edit.value and not _repeats_its_base(item, edit)]
 
 
 def clashes(actor: Actor, ref: str, edits: Iterable[Edit]) -> list[Clash]:
-    """After a conflict: each edit beside the saved value, and for a text the merge from their common base."""
+    """Return, after a conflict, each edit beside the saved value, and for a text the merge from their common base."""
     item = _item(actor, ref)
     saved = Mask(actor.user).shown(document_of(item))
     return [_clash(item, saved, edit) for edit in edits]
@@ -142,7 +144,7 @@ def collection_of(ref: str) -> str:
 
 
 def epics(user: Person) -> list[tuple[Line, Progress, Any]]:
-    """All epics with how far they are; the tasks of all are counted at once."""
+    """Return all epics with their progress. One query counts the tasks of all."""
     rows = list(Epic.objects.visible_to(user).live().select_related("assignee").order_by("status", "number")[:MOST])
     live = Task.objects.visible_to(user).live().filter(epic__in=[epic.pk for epic in rows])
     counts: Counter[tuple[int, int]] = Counter()
@@ -193,7 +195,7 @@ def _progress(tasks: list[Card]) -> Progress:
 
 
 def _history(user: Person, item: Task | Epic, before: int | None = None) -> timeline.Page:
-    """The timeline with the ids masked that are hidden from the user, by one query."""
+    """Return the timeline with ids hidden from the user masked, in one query."""
     page = timeline.timeline(item, before=before, limit=HISTORY_PAGE)
     named = [diff for entry in page.entries for diff in entry.diffs if diff.field in NAMING_FIELDS]
     values = Mask(user).value([[diff.before, diff.after] for diff in named])
@@ -216,7 +218,7 @@ def _repeats_its_base(item: Task | Epic, edit: Edit) -> bool:
 
 
 def _value_at(item: Task | Epic, edit: Edit) -> Any:
-    """Return the value that the ETag of the edit names, or None where it names no version."""
+    """Return the value that the ETag of the edit names, or None if it names no version."""
     version = version_in(edit.etag, item.ref, edit.name)
     try:
         return document_at(item.KIND, item.pk, version)[edit.name] if version else None

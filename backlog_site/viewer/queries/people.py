@@ -1,4 +1,4 @@
-"""The people of the backlog, as pages name them."""
+"""Present the users of the backlog by name."""
 
 from dataclasses import dataclass
 
@@ -26,6 +26,6 @@ def somebody(user: User) -> Somebody:
 
 
 def team() -> list[Somebody]:
-    """Whoever can have a task: active, with a role."""
+    """Return the users who can be assigned tasks: active, with a role."""
     rows = User.objects.filter(Q(groups__name__in=ROLES) | Q(is_superuser=True), is_active=True)
     return [somebody(user) for user in rows.distinct().order_by("username")[:MOST]]

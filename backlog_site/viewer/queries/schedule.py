@@ -1,4 +1,4 @@
-"""What runs by itself: when it last began, and when it is due."""
+"""Query scheduled work: when it last began, and when it is due."""
 
 import datetime
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from resources_app.identity.roles import Person
 from resources_app.models import IBConnection, Job
 from resources_app.reading.system import UNSHOWN_JOBS
 
-# Nothing is further apart than a week; what is older need not be looked at.
+# No interval is longer than a week, so older jobs need not be read.
 _LONGEST = datetime.timedelta(days=8)
 _SCHEDULES_JOBS = "resources_app.tasks.enqueue_scheduled"
 
@@ -26,7 +26,7 @@ class Planned:
 
 
 def planned(user: Person) -> list[Planned]:
-    """Those of IntelligenceBank only where there is one."""
+    """Return the schedule. IntelligenceBank jobs are included only if there is a connection."""
     has_library = IBConnection.objects.visible_to(user).exists()
     times = {kind: when for kind, when in _times().items() if has_library or not kind.startswith("ib_")}
     recent = Job.objects.filter(kind__in=times, created_at__gt=timezone.now() - _LONGEST)
@@ -41,7 +41,7 @@ def _times() -> dict[str, Any]:
 
 
 def _due(when: crontab | float, last: datetime.datetime | None) -> datetime.datetime:
-    """What has never run is due an interval after the scheduler's start: from now on, at the latest."""
+    """Return when a job is due. A job that has never run is due one interval from now at the latest."""
     now = timezone.now()
     if isinstance(when, crontab):
         left: datetime.timedelta = when.remaining_estimate(now)

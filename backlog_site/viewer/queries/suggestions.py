@@ -1,4 +1,4 @@
-"""What may be meant by the beginning of a name: people, tasks and epics, files; a few, and only what this person sees."""
+"""Suggest completions for the beginning of a name: a few users, items and files visible to the user."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,14 +20,14 @@ _COLLECTIONS = {"tasks": Task.PREFIX, "epics": Epic.PREFIX}
 
 @dataclass(frozen=True)
 class Suggestion:
-    # What is written in the place of what was typed.
+    # Replaces the typed text.
     text: str
     title: str
     icon: str = "resource"
 
 
 def people(beginning: str) -> list[Suggestion]:
-    """By their username or by one of their names."""
+    """Suggest users by username or by one of their names."""
     wanted = beginning.casefold()
     found = [
         one
@@ -38,12 +38,12 @@ def people(beginning: str) -> list[Suggestion]:
 
 
 def items(actor: Actor, beginning: str) -> list[Suggestion]:
-    """TASK-004 → TASK-0040 … TASK-0049."""
+    """Suggest items, such as TASK-0040 … TASK-0049 for TASK-004."""
     return [Suggestion(line.ref, line.title, _icon(line)) for line in _lines(actor, beginning)]
 
 
 def addresses(actor: Actor, beginning: str) -> list[Suggestion]:
-    """One level of the tree after another; a folder ends with a stroke, and one goes on typing behind it."""
+    """Suggest addresses one level of the tree at a time. A folder ends with a slash, so that typing can continue."""
     area, stroke, rest = beginning.removeprefix(_BACKLOG).partition("/")
     if stroke and area in _COLLECTIONS:
         found = _lines(actor, rest.upper() or f"{_COLLECTIONS[area]}-")

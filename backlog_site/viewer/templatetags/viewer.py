@@ -1,4 +1,4 @@
-"""What templates need beside Django's own: icons, initials, words."""
+"""Extend Django's template tags with icons, initials and labels."""
 
 import datetime
 import re
@@ -30,7 +30,7 @@ STATUS_WORDS = {
 PRIORITY_WORDS = {"none": "No priority", "low": "Low", "medium": "Medium", "high": "High", "urgent": "Urgent"}
 PRIORITY_NUMBERS = {name: number for number, name in enumerate(PRIORITY_WORDS)}
 _APPLE = re.compile(r"Macintosh|Mac OS X|iPhone|iPad")
-# On Apple's keyboards a sign in front of the key, elsewhere a word.
+# A symbol before the key on Apple keyboards, a word elsewhere.
 _MODIFIERS = {"command": ("⌘", "Ctrl"), "shift": ("⇧", "Shift")}
 _NICETY = re.compile(r", [^,]+(?= ago| from now)")
 FIELD_WORDS = {
@@ -140,7 +140,7 @@ def key(mapping: Mapping[str, Any], name: str) -> Any:
 
 @register.filter
 def link_to(url: str) -> str:
-    """Where a reference leads: our own schemes open here, the rest is a link like any other."""
+    """Return the target of a reference. Our own schemes open here; the rest are ordinary links."""
     return rendering.destination(url)
 
 
@@ -151,7 +151,7 @@ def open_link(uri: str) -> str:
 
 @register.simple_tag(takes_context=True)
 def query(context: Mapping[str, Any], **changed: Any) -> str:
-    """The query string of this page with some parameters set; an empty value takes one away."""
+    """Return the query string of this page with some parameters set. An empty value removes one."""
     request: HttpRequest = context["request"]
     pairs = request.GET.copy()
     for name, value in changed.items():
@@ -173,7 +173,7 @@ def keys(context: Mapping[str, Any], key: str, modifier: str = "command") -> str
 
 @register.filter
 def utc(moment: datetime.datetime) -> str:
-    """Return the moment for a `datetime` attribute: the same for every reader."""
+    """Return the moment for a `datetime` attribute, the same for every reader."""
     return moment.astimezone(datetime.UTC).isoformat()
 
 
@@ -198,7 +198,7 @@ def _local(moment: str | datetime.datetime) -> datetime.datetime:
 
 @register.filter
 def ago(moment: str | datetime.datetime) -> SafeString:
-    """`3 hours ago`, not `3 hours, 12 minutes ago`; the exact time is in the element and under the pointer."""
+    """Return `3 hours ago`, not `3 hours, 12 minutes ago`. The element and its tooltip hold the exact time."""
     at = _local(moment)
     return format_html(
         '<time datetime="{}" title="{}">{}</time>',
@@ -225,7 +225,7 @@ def as_date(day: str | None) -> str:
 
 @register.filter
 def device(agent: str) -> str:
-    """`Firefox on Linux`: enough to recognise one's own."""
+    """Return `Firefox on Linux`, enough for users to recognise their own device."""
     browsers = (
         ("Edg/", "Edge"),
         ("OPR/", "Opera"),

@@ -1,4 +1,4 @@
-"""`manage.py bench_ib ROWS PACED_ROWS`: mirrors a fake IntelligenceBank, and reads it without keeping anything."""
+"""Run `manage.py bench_ib ROWS PACED_ROWS`: mirror a fake IntelligenceBank, and read it without storing anything."""
 
 import json
 import random
@@ -24,7 +24,7 @@ from resources_app.models import IBConnection, IBFolder, IBSyncRun
 ACCOUNT = {"email": demo.LARGE_SERVICE, "password": demo.PASSWORD}
 UNPACED_SECONDS = 0.001
 STARTED_WITHIN = 180
-# The fake answers on this many, one after the other.
+# The fake listens on this many consecutive ports.
 PORTS = 4
 
 
@@ -78,7 +78,7 @@ def _timed_sync(connection: IBConnection) -> tuple[float, IBSyncRun]:
 
 
 def _read(connection: IBConnection) -> float:
-    """The same pages by the same client, thrown away."""
+    """Read the same pages with the same client and discard them."""
     parents = IBFolder.objects.filter(connection=connection, folders_count__gt=0).values_list("ib_id", flat=True)
     client = connections.client_for(connection)
     session = client.login(**ACCOUNT)
@@ -105,7 +105,7 @@ def _wait_for(url: str) -> None:
 
 
 def _free_ports(count: int) -> int:
-    """The first of several in a row, below those that the system gives to outgoing connections at any moment."""
+    """Return the first of several consecutive ports, below the system's ephemeral port range."""
     while True:
         first = random.randrange(20_000, 32_000)  # no secret
         if all(_is_free(first + offset) for offset in range(count)):

@@ -1,4 +1,4 @@
-"""`manage.py bench_revoke NAME`: revokes the tokens of that name and prints when it was done, in seconds of the epoch."""
+"""Run `manage.py bench_revoke NAME`: revoke the tokens of that name and print the time in seconds since the epoch."""
 
 import time
 from argparse import ArgumentParser

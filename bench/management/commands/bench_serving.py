@@ -1,4 +1,4 @@
-"""`manage.py bench_serving TOKEN REQUESTS`: the CPU time of a request in each of the handlers, in this process."""
+"""Run `manage.py bench_serving TOKEN REQUESTS`: measure the CPU time of a request in each handler, in this process."""
 
 import asyncio
 import io
@@ -27,7 +27,7 @@ PAGES = {"viewer: a task": "/t/TASK-0005/", "viewer: the board": "/board/"}
 WARM_UP = 5
 ROUNDS = 5
 Headers = dict[str, str]
-# Asks so often, one after the other.
+# Sends that many requests, one after the other.
 Repeat = Callable[[int], None]
 
 
@@ -55,7 +55,7 @@ class Command(BaseCommand):
 
 
 def _keep_connection() -> None:
-    """For WSGI, whose best it would be; the site's own threads keep theirs."""
+    """Keep the connection open for WSGI, its best case; the site's own threads keep theirs."""
     if connection.vendor == "sqlite":
         connection.settings_dict = {**connection.settings_dict, "CONN_MAX_AGE": 60}
 

@@ -1,4 +1,4 @@
-"""`manage.py fill_bench TASKS`: fills and indexes empty tables, and prints a token."""
+"""Run `manage.py fill_bench TASKS`: fill and index empty tables, and print a token."""
 
 import json
 from argparse import ArgumentParser

@@ -1,4 +1,4 @@
-"""Rebuilds the search index now, beside the one in use."""
+"""Rebuild the search index now, beside the one in use."""
 
 from typing import Any
 

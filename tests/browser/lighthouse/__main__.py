@@ -1,4 +1,4 @@
-"""`make lighthouse`: accessibility must be 100 on every page."""
+"""Run `make lighthouse`: accessibility must be 100 on every page."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Lighthouse on a filled site: the accessibility score of the pages people use most, wide and narrow."""
+"""Run Lighthouse on a filled site: the accessibility score of the most used pages, wide and narrow."""
 
 import json
 import subprocess
@@ -31,7 +31,7 @@ def print_scores() -> int:
 
 
 def _scores(modules: Path, site: Filled) -> Iterator[dict]:
-    """Lighthouse opens tabs of a browser that is signed in already: it cannot fill a form."""
+    """Yield the scores. Lighthouse opens tabs of a signed-in browser, because it cannot fill a form."""
     port, paths = free_port(), (*PATHS, f"/ib/{LIBRARY}/{site.folders['Logos']}/")
     options = ["--no-sandbox", "--disable-dev-shm-usage", f"--remote-debugging-port={port}"]
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as profile:

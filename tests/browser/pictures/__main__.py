@@ -1,4 +1,4 @@
-"""`make pictures`: every page of the viewer as it looks now, for docs/images/viewer. Names of scenes make those alone."""
+"""Run `make pictures`: take every page of the viewer for docs/images/viewer. Names of scenes select only those."""
 
 import argparse
 import os

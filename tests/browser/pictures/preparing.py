@@ -1,4 +1,4 @@
-"""What a site needs before its pictures are taken: people, an agent, and files of other kinds. In a process of its own."""
+"""Prepare a site for its pictures, in a separate process: users, an agent, and files of other kinds."""
 
 from django.contrib.auth.models import User
 
@@ -7,7 +7,7 @@ from resources_app.identity.roles import Actor
 from resources_app.writing import stored_files
 from tests.factories import make_user
 
-# Erin came after the library: her account there is not linked.
+# Erin joined after the library: her account there is not linked.
 PEOPLE: dict[str, tuple[str, ...]] = {
     "mallory": (),
     "alice": ("contributor",),
@@ -33,7 +33,7 @@ PICTURE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 480 240" font-
 
 
 def create() -> str:
-    """The token of an agent. `mallory` has no role; on the empty site there is nobody else yet."""
+    """Return the token of an agent. `mallory` has no role; the empty site has no other user yet."""
     for name, roles in PEOPLE.items():
         if not User.objects.filter(username=name).exists():
             make_user(name, *roles)

@@ -1,4 +1,4 @@
-"""Every page and every open layer, as a path and what one does there."""
+"""Define every page and every open layer, as a path and the actions there."""
 
 import datetime
 from collections.abc import Callable
@@ -27,7 +27,7 @@ Act = Callable[[Page, World], Any]
 
 
 def look(page: Page, world: World) -> None:
-    """The page as it stands."""
+    """Leave the page unchanged."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def _menu(page: Page, world: World) -> None:
 
 
 def _write(world: World, uri: str, **operation: Any) -> None:
-    """As an agent does."""
+    """Write as an agent does."""
     headers = {"Authorization": f"Bearer {world.token}"}
     body = {"uri": uri, "operation": operation}
     httpx.post(f"{world.url}/api/v1/write/", json=body, headers=headers, trust_env=False).raise_for_status()
@@ -99,7 +99,7 @@ def _clash(page: Page, world: World) -> None:
 
 
 def _drawn(page: Page, world: World) -> None:
-    """Every picture in sight is there."""
+    """Wait until every visible image is loaded."""
     for image in page.locator(".thumb img, .asset img").all():
         image.evaluate("image => { image.loading = 'eager'; return image.decode(); }")
 
@@ -160,7 +160,7 @@ def _broken(page: Page, world: World) -> None:
 
 
 def _away(page: Page, world: World) -> None:
-    """The server does not answer while a card is moved."""
+    """Move a card while the server does not answer."""
     for path in ("**/api/v1/events/**", "**/move/"):
         page.route(path, lambda route: route.abort())
     page.reload()

@@ -1,4 +1,4 @@
-"""Scenes become pictures: light and dark, wide and narrow, tiled into one file each."""
+"""Turn scenes into pictures: light and dark, wide and narrow, tiled into one file each."""
 
 import base64
 import os
@@ -48,7 +48,7 @@ def take(folder: Path, names: list[str], singles: Path | None) -> None:
 
 @contextmanager
 def running_world(folder: Path) -> Iterator[World]:
-    """The demo as `make run` starts it, and a site where nothing has happened yet."""
+    """Run the demo as `make run` starts it, and an empty site."""
     with ExitStack() as stack:
         redis = stack.enter_context(throwaway_valkey())
         demo = stack.enter_context(whole_site(folder, dict(os.environ)))
@@ -59,7 +59,7 @@ def running_world(folder: Path) -> Iterator[World]:
 
 
 def _prepare(environment: dict[str, str], *more: str) -> str:
-    """In a process of its own: it writes into the database of a site."""
+    """Prepare in a separate process, which writes into the database of a site."""
     steps = (
         "from tests.browser.pictures import preparing",
         "print(preparing.create())",
@@ -106,7 +106,7 @@ def _page(browser: Browser, world: World, scene: Scene, cookies: dict[tuple[str,
 
 
 def _tiled(browser: Browser, pictures: list[bytes]) -> bytes:
-    """Chromium lays them out and writes the file: no other program is needed."""
+    """Tile the pictures with Chromium, so that no other program is needed."""
     sources = [f"data:image/png;base64,{base64.b64encode(one).decode()}" for one in pictures]
     page = browser.new_page()
     images = "".join(f'<img src="{source}">' for source in sources)

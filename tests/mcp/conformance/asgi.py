@@ -1,4 +1,4 @@
-"""The site, with the token that the suite cannot send."""
+"""Serve the site with the token that the suite cannot send."""
 
 import os
 from typing import Any

@@ -1,5 +1,7 @@
-"""Every connection of the Connect page and docs/connect.md, made with the real client: exactly the documented strings, in a
-home of their own, with no network beyond loopback."""
+"""Make every connection of the Connect page and docs/connect.md with the real client.
+
+Runs exactly the documented strings, in a separate home, with no network beyond loopback.
+"""
 
 import asyncio
 import json
@@ -17,20 +19,20 @@ from mcp.client.streamable_http import streamable_http_client
 from backlog_site.accounts.clients import NAME, VARIABLE, checks, connections, oauth_command
 
 SECONDS = 180
-# Nothing listens there: whatever leaves the machine fails.
+# Nothing listens there, so any request that leaves the machine fails.
 NO_PROXY_BUT_LOOPBACK = {
     "HTTP_PROXY": "http://127.0.0.1:9",
     "HTTPS_PROXY": "http://127.0.0.1:9",
     "NO_PROXY": "127.0.0.1",
 }
-# Gemini connects in folders that the user has said they trust; the folder of the test is new.
+# Gemini connects in trusted folders; the folder of the test is new.
 TRUSTED = {"GEMINI_CLI_TRUST_WORKSPACE": "true"}
 A_TOOL = "backlog_get"
 
 
 @dataclass(frozen=True)
 class Desk:
-    """A person's machine: an empty home, the clients on the path, the token in its variable."""
+    """Simulate a user's machine: an empty home, the clients on the path, the token in its variable."""
 
     home: Path
     modules: Path
@@ -51,7 +53,7 @@ class Desk:
         }
 
     def run(self, command: str) -> str:
-        """In the folder of the packages, where npx finds them without asking the registry."""
+        """Run in the folder of the packages, where npx finds them without asking the registry."""
         ran = subprocess.run(
             ["sh", "-c", command],
             cwd=self.modules.parent,
@@ -72,7 +74,7 @@ def documented(url: str) -> dict[str, str]:
 
 
 def command_checks(modules: Path, folder: Path, url: str, token: str) -> dict[str, Callable[[], list[str]]]:
-    """By the name of the client: a check that returns what is wrong."""
+    """Return a check per client that returns what is wrong."""
     texts = documented(url)
 
     def desk(name: str) -> Desk:
@@ -112,7 +114,7 @@ def command_checks(modules: Path, folder: Path, url: str, token: str) -> dict[st
 
 
 async def _over_http(server: dict[str, Any], token: str) -> list[str]:
-    """What the file of an editor says, with the token where the editor puts it."""
+    """Connect as an editor's file says, with the token where the editor puts it."""
     filled = {name: _filled(value, token) for name, value in server["headers"].items()}
     async with (
         httpx2.AsyncClient(headers=filled, timeout=30, trust_env=False) as http,

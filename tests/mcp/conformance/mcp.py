@@ -1,4 +1,4 @@
-"""Tools, resources and prompts with the names and answers that the scenarios of the suite describe."""
+"""Define tools, resources and prompts with the names and answers that the suite's scenarios describe."""
 
 import asyncio
 from typing import Annotated, Any
@@ -77,7 +77,7 @@ async def test_tool_with_logging(ctx: Context) -> str:
 
 @server.tool()
 async def test_logging_tool(ctx: Context) -> str:
-    """Logs, to those who want it"""
+    """Logs, to clients that want it"""
     await ctx.info("a message")
     return "logged"
 

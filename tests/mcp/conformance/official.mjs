@@ -1,5 +1,5 @@
 // An official TypeScript client: `node official.mjs sdk|client URL TOKEN TASK_URI FILE_URI`.
-// Lists, calls, reads and subscribes, says "ready", and ends when it has heard of two writes to the task and one to the file.
+// Lists, calls, reads and subscribes, says "ready", and ends when it has received two writes to the task and one to the file.
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 
@@ -66,7 +66,7 @@ console.log("ready");
 const late = setTimeout(() => finish(), 60_000);
 await finished;
 clearTimeout(late);
-await new Promise((resolve) => setTimeout(resolve, 1500)); // a second copy would come in this time
+await new Promise((resolve) => setTimeout(resolve, 1500)); // a duplicate would arrive in this time
 console.log(JSON.stringify(heard));
 await client.close();
 process.exit(0);

@@ -1,5 +1,7 @@
-"""The official clients beside the whole site as `make run` starts it: web, worker, scheduler. Each one lists, calls, reads,
-subscribes, and hears once of a write through REST, of one in the admin and of one by a job."""
+"""Run the official clients against the whole site as `make run` starts it: web, worker, scheduler.
+
+Each one lists, calls, reads and subscribes, and receives once a write through REST, one in the admin and one by a job.
+"""
 
 import asyncio
 import json
@@ -29,7 +31,7 @@ TASK = "TASK-0001"
 TASK_URI = f"mcp://backlog/tasks/{TASK}"
 FILE_URI = "mcp://backlog/resources/watched/notes.md"
 EXPECTED = sorted([(TASK_URI, "admin"), (TASK_URI, "rest"), (FILE_URI, "sync")])
-# The method, what it is called with, and what its answer must name.
+# The method, its arguments, and what its answer must name.
 INSPECTED = (
     ("tools/list", [], "backlog_get"),
     ("resources/templates/list", [], "mcp://backlog/tasks/{id}"),
@@ -110,7 +112,7 @@ def form_of(page: str) -> dict[str, str]:
 
 
 def check_clients(modules: Path, folder: Path, environment: dict[str, str]) -> list[tuple[str, list[str]]]:
-    """What each client missed or heard twice; an empty list is what we want."""
+    """Return what each client missed or received twice; an empty list is a success."""
     with whole_site(folder, environment) as site:
         clients: dict[str, Callable[[], list[str]]] = {
             "python client, handshake era": lambda: _differences(asyncio.run(_python(site, "legacy"))),
@@ -211,7 +213,7 @@ async def _write_and_wait(site: Site, heard: Heard) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while len(heard) < len(EXPECTED) and time.monotonic() < deadline:
         await asyncio.sleep(0.1)
-    await asyncio.sleep(1.5)  # a second copy would come in this time
+    await asyncio.sleep(1.5)  # a duplicate would arrive in this time
 
 
 def _typescript(modules: Path, site: Site, which: str) -> Heard:

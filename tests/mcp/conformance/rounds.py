@@ -1,4 +1,4 @@
-"""Calls that need several rounds: the server answers with questions, the client calls again with the answers."""
+"""Define calls that need several rounds: the server answers with questions, the client calls again with the answers."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,6 @@
-"""`make conformance`: the official suite, for both eras, against two web processes of the site; and the official clients."""
+"""Run `make conformance`: the official suite, for both eras, against two web processes of the site; and the official
+clients.
+"""
 
 import json
 import os
@@ -27,7 +29,7 @@ START_SECONDS = 60
 
 @dataclass(frozen=True)
 class Result:
-    """One scenario: its checks that passed, and what the others say."""
+    """Hold one scenario: its number of passed checks, and the messages of the others."""
 
     scenario: str
     is_scored: bool
@@ -115,7 +117,7 @@ def run_clients(modules: Path, folder: Path, environment: dict[str, str]) -> lis
 
 
 def read_result(output: Path, scenario: str, is_scored: bool) -> Result:
-    # The folder's name closes with the time of the run: 2026-11-16T03-35-22-098Z
+    # The folder's name ends with the time of the run: 2026-11-16T03-35-22-098Z
     found = [path for path in output.glob(f"server-{scenario}-*/checks.json") if _scenario_of(path) == scenario]
     if not found:
         return Result(scenario, is_scored, 0, ["the suite has no result for it"])
@@ -139,7 +141,7 @@ def show(title: str, results: list[Result]) -> None:
 
 
 def report(results: list[Result]) -> int:
-    """Only what the revisions require counts: extensions, and what was added after their release, do not."""
+    """Count only what the revisions require: not extensions, nor scenarios added after their release."""
     scored = [result for result in results if result.is_scored]
     failed = sum(len(result.failures) for result in scored)
     print(f"\n{sum(result.passed for result in scored)} passed, {failed} failed")

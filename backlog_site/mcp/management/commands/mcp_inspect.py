@@ -1,4 +1,6 @@
-"""`manage.py mcp_inspect`: what an agent finds here. In place of the package's own, which knows neither callers nor templates."""
+"""Run `manage.py mcp_inspect`: list what an agent sees. Replaces the package's command, which supports neither callers
+nor templates.
+"""
 
 import asyncio
 from collections.abc import Iterator

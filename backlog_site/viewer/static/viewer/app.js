@@ -1,19 +1,19 @@
-// The shell of every page: toasts, copying, theme, the split pane, dialogs, hover cards, keys. No build step.
-// Works under `script-src 'self'`; whatever is not needed at once (search box, diagrams) is loaded when it is.
+// Runs the shell of every page: toasts, copying, theme, the split pane, dialogs, hover cards, keys. No build step.
+// Works under `script-src 'self'`; parts not needed at once (search box, diagrams) are loaded on demand.
 export const $ = (selector, root = document) => root.querySelector(selector);
 export const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
 const root = document.documentElement, body = document.body;
 export const pane = $('#pane'), dialog = $('#dialog'), mayWrite = 'writes' in body.dataset, me = body.dataset.user;
 const csrf = $('meta[name=csrf]').content;
 
-// The server shows times in the zone of this browser. The login page has zone.js for it: before there is a cookie, times are in UTC.
+// The server shows times in the zone of this browser. The login page uses zone.js; without a cookie, times are in UTC.
 document.cookie = `timezone=${Intl.DateTimeFormat().resolvedOptions().timeZone || ''}; path=/; max-age=31536000; samesite=lax`;
 
 export const icon = name => `<svg class="i s-${name}" aria-hidden="true"><use href="${body.dataset.icons}#${name}"/></svg>`;
 export const send = (url, fields) => fetch(url, { method: 'POST', body: new URLSearchParams(fields), headers: { 'X-CSRFToken': csrf, Accept: 'application/json' } });
 export const announce = text => { $('#said').textContent = text; };
 
-/* toasts; what can be undone says so, and Z does it */
+/* toasts; undoable actions say so, and Z undoes them */
 let lastUndo = null;
 export function say(text, undo) {
   const toast = Object.assign(document.createElement('div'), { className: 'toast', textContent: text });
@@ -41,7 +41,7 @@ function switchTheme() {
   document.cookie = `theme=${root.dataset.theme}; path=/; max-age=31536000; samesite=lax`;
 }
 
-/* the split pane: whatever has an address opens beside what one reads; the URL keeps it */
+/* the split pane: any address opens beside the current page; the URL keeps it */
 const trail = []; let opener = null;
 const shownIn = holder => ({ ref: $('[data-ref]', holder)?.dataset.ref || '', version: +($('.item', holder)?.dataset.v || 0) });
 export const openItems = () => [$('#pane:not([hidden]) .pc'), $('main .pc')].filter(holder => holder && $('.item', holder));
@@ -100,7 +100,7 @@ async function create(form) {
 }
 
 /* drafts stay in this browser until they are saved; the draft of a field keeps the ETag it started from, so that a save
-   after somebody else's shows both versions */
+   after another user's save shows both versions */
 const DRAFTS = 'textarea[data-draft], .edit[data-draft-of] :is([name=title], [name=description])';
 const draftKey = field => 'draft:' + (field.dataset.draft || `${field.form.dataset.draftOf}:${field.name}`);
 const etagOf = field => field.form?.elements[`${field.name}_etag`];
@@ -126,7 +126,7 @@ function forgetDrafts(form) {
 }
 addEventListener('input', e => { if (e.target.matches?.(DRAFTS)) keepDraft(e.target); });
 
-/* unsaved text is dropped only after a question */
+/* unsaved text is dropped only after a confirmation */
 const isDirty = form => [...form.elements].some(field => field.matches('textarea, input:not([type=hidden], [type=checkbox])') && field.value !== field.defaultValue);
 const dirtyForms = within => [within, ...$$('[data-guarded]', within)].filter(form => form.matches('[data-guarded]') && isDirty(form));
 async function mayDrop(within) {
@@ -152,16 +152,16 @@ export const isWriting = holder => !!$('.editing', holder) || $$('.say textarea,
 
 document.addEventListener('focusin', e => { if (e.target.matches('textarea')) import('./completing.js'); });
 
-/* htmx: the token on every request, refusals as toasts, conflicts as a dialog */
+/* htmx: the CSRF token on every request, errors as toasts, conflicts as a dialog */
 document.addEventListener('htmx:config:request', e => { e.detail.ctx.request.headers['X-CSRFToken'] = csrf; });
 document.addEventListener('refused', e => say(`${e.detail.message} ${e.detail.suggestion || ''}`));
 document.addEventListener('htmx:error', () => say('The server does not answer.'));
-// What was saved is no draft any more. Asked before the swap: after it the form may be gone.
+// Saved text is no longer a draft. Checked before the swap: after it the form may be gone.
 document.addEventListener('htmx:before:swap', e => {
   const { sourceElement: form, request, response } = e.detail.ctx;
   if (request?.method === 'POST' && response?.status < 400 && form?.matches?.('form')) forgetDrafts(form);
 });
-// A refresh that comes back after its reader went elsewhere or began to write is let go.
+// Drop a refresh that arrives after the reader navigated away or began to write.
 document.addEventListener('htmx:before:swap', e => {
   const { refreshes, target } = e.detail.ctx;
   if (refreshes && (isWriting(target) || shownIn(target).ref !== refreshes)) e.preventDefault();
@@ -220,7 +220,7 @@ document.addEventListener('change', e => {
 });
 document.addEventListener('submit', e => { if (e.target.matches('[data-create]')) { e.preventDefault(); create(e.target); } });
 
-/* hover cards, by pointer after a moment or by Shift+Enter */
+/* hover cards, on hover after a delay or by Shift+Enter */
 const hover = $('#hover'); let hoverTimer;
 async function showHover(link) {
   const answer = await fetch(`/hover/${link.dataset.ref}/`, { headers: { 'HX-Request': 'true' } });
@@ -275,11 +275,11 @@ addEventListener('keydown', e => {
 });
 
 if ($('#tray')) import('./assets.js');
-// Below 900 pixels the places are a row that may be longer than the screen.
+// Below 900 pixels the navigation is a row that may be wider than the screen.
 $('.side [aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' });
 $('#single-keys').checked = localStorage.keys !== 'off';
 fresh(body);
 root.dataset.ready = '1';
 addEventListener('DOMContentLoaded', () => { if (isOurs(paneInUrl()) && pane.hidden) openPane(paneInUrl(), { push: false }); });
-// Not awaited: it imports this module, which must have ended by then.
+// Not awaited: it imports this module, which must have finished loading by then.
 import('./board.js').then(() => { root.dataset.ready = '2'; });

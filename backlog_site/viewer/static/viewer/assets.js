@@ -1,4 +1,4 @@
-// The library: assets picked in one folder after another stay in a tray until they are attached, copied or let go.
+// The library: assets picked in one folder after another stay in a tray until they are attached, copied or dropped.
 import { $, $$, copy, openPane, say, send } from './app.js';
 
 const tray = $('#tray'), grid = $('.ibmain');

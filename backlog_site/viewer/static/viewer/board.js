@@ -1,4 +1,4 @@
-// Board and list: moves by pointer, menu and keys, filters in the URL, many at once; and what others write, as it happens.
+// Board and list: moves by pointer, menu and keys, filters in the URL, bulk edits, and live updates.
 import { $, $$, announce, icon, isWriting, keys, mayWrite, me, openItems, openPane, pane, say, send } from './app.js';
 
 const board = $('#board'), menu = $('#menu'), layout = board?.dataset.layout;
@@ -13,7 +13,7 @@ const keyOf = card => isByStatus() ? card.dataset.s : board.dataset.group === 'n
 const columnOf = card => column(keyOf(card), homeOf(card));
 const count = (key, by) => { const n = column(key) && $('.n', column(key)); if (n) n.textContent = +n.textContent + by; };
 
-/* moves, to another column, lane or both: shown at once, one write, put back when refused, undone by Z */
+/* moves, to another column, lane or both: shown at once, one write, reverted when rejected, undone by Z */
 function place(card, status, lane) {
   const before = card.dataset.s, button = $('.mv', card);
   card.dataset.s = status; if (hasLanes()) card.dataset.g = lane;
@@ -40,7 +40,7 @@ export async function move(ref, status, { lane, undone = false } = {}) {
   }
   for (const { uri, etag } of told.results) card.dataset[uri.endsWith('/status') ? 'e' : 'x'] = etag;
   const words = [status !== old && STATUSES[status], lane !== oldLane && MENUS.epic_id.all()[lane]].filter(Boolean).join(', ');
-  // In another lane a card says less or more about its epic: it is drawn anew.
+  // In another lane a card shows more or less about its epic, so it is redrawn.
   if (lane === oldLane) card.dataset.v = told.results[0].version; else queue(ref);
   announce(`${ref} moved to ${words}`);
   say(`${ref} → ${words}`, undone ? null : () => move(ref, old, { lane: oldLane, undone: true }));
@@ -74,7 +74,7 @@ menu.addEventListener('click', e => {
   menu.hidePopover(); $('a.t', menuCard).focus();
   field === 'status' ? move(menuCard.id, choice.value) : assign(menuCard.id, field, choice.value);
 });
-/* another field of a card: written, then drawn anew */
+/* another field of a card: written, then redrawn */
 async function assign(ref, field, value, { undone = false } = {}) {
   const answer = await send(`/t/${ref}/set/`, { field, value }).catch(() => null), told = await answer?.json().catch(() => null);
   if (!answer?.ok) return say(`${ref} was not changed. ${told?.error?.message || 'The server does not answer.'}`);
@@ -129,7 +129,7 @@ if (filters) {
   });
 }
 
-/* views: filters with a name, as tabs; those one saves stay in this browser */
+/* views: named filters, as tabs; saved ones stay in this browser */
 const views = $('#views');
 const queryOf = url => { const wanted = new URL(url, location).searchParams; wanted.delete('open'); wanted.sort(); return wanted.toString(); };
 const savedViews = () => { try { return JSON.parse(localStorage.views || '[]'); } catch { return []; } };
@@ -173,12 +173,12 @@ function follow() { const card = current(); if (pane.hidden || !card || innerWid
 function shift(by) { const card = current(), all = Object.keys(STATUSES); if (!card) return false; const to = all[all.indexOf(card.dataset.s) + by]; if (to) move(card.id, to); }
 function shiftLane(by) { const card = current(), lanes = $$('.lane', board || document); if (!card || !lanes.length) return false; const to = lanes[lanes.indexOf(card.closest('.lane')) + by]; if (to) move(card.id, card.dataset.s, { lane: to.dataset.lane }); }
 const onCard = run => e => { const card = current(); if (!card) return false; run(card, e); };
-/* of the open task, the field itself */
+/* the field of the open task */
 const edits = field => () => {
   const card = current(); if (card) return openMenu(card, field);
   const form = openItems().flatMap(holder => $$('.meta form', holder)).find(one => one.elements.field.value === field), choice = form?.elements.value;
   if (!choice) return false;
-  choice.focus(); try { choice.showPicker(); } catch { /* a browser that has none */ }
+  choice.focus(); try { choice.showPicker(); } catch { /* unsupported by this browser */ }
 };
 Object.assign(keys, {
   j: () => go(0, 1), k: () => go(0, -1), h: () => go(-1, 0), l: () => go(1, 0),
@@ -187,7 +187,7 @@ Object.assign(keys, {
   ' ': onCard(card => openPane(`/t/${card.id}/`)), s: edits('status'), p: edits('priority'), a: edits('assignee'), i: onCard(card => assign(card.id, 'assignee', me)), x: onCard(card => pick(card)),
 });
 
-/* the list: many at once, one batch, one undo */
+/* the list: bulk edits, one batch, one undo */
 const bulk = $('#bulk');
 function pick(card, on = !('picked' in card.dataset)) {
   if (!bulk) return;
@@ -216,7 +216,7 @@ bulk?.addEventListener('change', async e => {
 });
 bulk?.addEventListener('click', e => { if (e.target.closest('[data-act=clear]')) $$('.card[data-picked]', board).forEach(card => pick(card, false)); });
 
-/* what changed elsewhere: named by notices, fetched together, at most one request at a time */
+/* remote changes: named by notices, fetched together, at most one request at a time */
 const waiting = new Set(), writers = new Map(); let timer = 0, fetching = false, flushed = 0;
 export function queue(ref) { if (!board) return; waiting.add(ref); timer ||= setTimeout(flush, Math.max(150, flushed + 800 - Date.now())); }
 async function flush() {
@@ -256,7 +256,7 @@ function show(refs, page) {
 }
 addEventListener('backlog:changed', e => queue(e.detail.ref));
 
-/* the open task follows, unless its reader is writing */
+/* the open task updates, unless the user is editing it */
 let refreshing = 0;
 function refresh(notice) {
   for (const holder of openItems()) {
@@ -280,11 +280,11 @@ function told(notice) {
   if (notice.kind === 'task') { if (notice.agent || notice.author !== me) writers.set(notice.id, who); queue(notice.id); }
   refresh(notice); countNew();
 }
-/* on the activity page: a count of what is new, not a list that jumps */
+/* on the activity page: a count of new entries, not a list that jumps */
 let newer = 0;
 function countNew() { const link = $('.newer a'); if (link) { link.textContent = `${++newer} new`; link.parentElement.hidden = false; } }
 
-/* one connection for the whole browser: the tab that holds the lock listens and tells the others */
+/* one connection for the whole browser: the tab that holds the lock listens and notifies the others */
 const lamp = $('.live'), channel = new BroadcastChannel('backlog-live');
 let position = document.body.dataset.position || '';
 const light = on => { lamp.dataset.on = on; lamp.lastElementChild.textContent = on === '1' ? 'Live' : 'Reconnecting…'; };
@@ -305,13 +305,13 @@ function listen() {
   source.onmessage = message => { const notice = JSON.parse(message.data); position = message.lastEventId; notice.cursor = position; channel.postMessage({ notice }); told(notice); };
   return source;
 }
-// Whoever has no role has nothing to be told.
+// Users without a role receive no notices.
 if (!lamp) channel.close();
 else if (navigator.locks) {
   navigator.locks.request('backlog-live', () => new Promise(() => listen()));
   channel.postMessage({ hello: 1 });
 } else {
-  // Without a secure context there are no locks: a tab listens while it is looked at.
+  // Without a secure context there are no locks: a tab listens while it is visible.
   let source = null;
   const watch = () => { if (document.hidden) { source?.close(); source = null; } else source ??= listen(); };
   document.addEventListener('visibilitychange', watch); watch();

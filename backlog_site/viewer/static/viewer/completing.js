@@ -1,5 +1,5 @@
-// In a text: @ people, # or TASK- tasks, mcp:// and ib:// addresses are completed while one types. Keys all through.
-// A textarea may not be called a combobox: it stays a text field that names its list and the option that is chosen.
+// Completes @ people, # or TASK- tasks, mcp:// and ib:// addresses during typing, fully by keyboard.
+// A textarea may not be called a combobox: it stays a text field that names its list and the selected option.
 import { $, $$, announce, icon } from './app.js';
 
 const WORD = /(?:^|[\s([<"'`])(@[\w.+-]*|#[\p{L}\p{N}_][\p{L}\p{N}_-]*|(?:TASK|EPIC)-\d*|(?:mcp|ib):\/\/[^\s<>"'`()[\]{}|]*)$/iu;
@@ -32,7 +32,7 @@ async function ask() {
 }
 function open(found) {
   list.replaceChildren(...found.map(option));
-  // Beside the form: inside a label it would become part of the field's name, outside a dialog nobody could reach it.
+  // Beside the form: inside a label it would become part of the field's name, outside a dialog it could not be reached.
   (area.form || area).after(list);
   if (!isOpen()) list.showPopover();
   area.setAttribute('aria-haspopup', 'listbox'); area.setAttribute('aria-autocomplete', 'list'); area.setAttribute('aria-controls', list.id);
@@ -64,7 +64,7 @@ function take(made) {
   const { text } = made.dataset, goesOn = text.endsWith('/'), end = area.selectionStart;
   close();
   area.setSelectionRange(end - word.length, end);
-  // So that the browser's own undo takes it back; it also tells everybody who listens for input.
+  // So that the browser's undo reverts it; it also fires input events.
   if (!document.execCommand('insertText', false, goesOn ? text : `${text} `)) area.setRangeText(goesOn ? text : `${text} `, area.selectionStart, area.selectionEnd, 'end');
 }
 
@@ -74,7 +74,7 @@ function attend(field) {
   if (word) timer = setTimeout(ask, 80); else close();
 }
 document.addEventListener('input', e => { if (e.target.matches?.('textarea') && !e.isComposing) attend(e.target); });
-// Before everybody else: an Escape that closes the list must not close the dialog as well.
+// Before all other listeners: an Escape that closes the list must not close the dialog as well.
 document.addEventListener('keydown', e => {
   if (!isOpen() || e.target !== area || e.isComposing) return;
   const plain = !(e.shiftKey || e.metaKey || e.ctrlKey || e.altKey);
@@ -85,5 +85,5 @@ document.addEventListener('keydown', e => {
 }, true);
 document.addEventListener('focusout', e => { if (e.target === area) close(); });
 list.addEventListener('pointerdown', e => { e.preventDefault(); const made = e.target.closest('[role=option]'); if (made) take(made); });
-// This module came when the field was entered: something may be typed already.
+// This module is loaded on focus: the field may already have text.
 if (document.activeElement?.matches('textarea')) attend(document.activeElement);

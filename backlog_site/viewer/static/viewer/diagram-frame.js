@@ -1,4 +1,4 @@
-// Inside the sandboxed frame: draws what it is given and tells how high it is.
+// Inside the sandboxed frame: draws the given diagram and reports its height.
 import mermaid from './vendor/mermaid-11.17.2/mermaid.esm.min.mjs';
 
 addEventListener('message', async ({ data }) => {

@@ -1,4 +1,4 @@
-// Diagrams are drawn in a sandboxed frame with a policy of its own, and only when they come into view.
+// Diagrams are drawn in a sandboxed frame with a separate policy, and only when they come into view.
 import { $, $$ } from './app.js';
 
 const sources = new Map();

@@ -1,4 +1,4 @@
-// The search box: titles kept here answer at once, the server adds what stands in the texts. Keys all through.
+// The search box: cached titles match at once, the server adds full-text hits. Fully usable by keyboard.
 import { $, $$, actions, icon, openPane, pane } from './app.js';
 
 const box = $('#spot');
@@ -14,7 +14,7 @@ const heading = word => `<div class="g" role="presentation">${word}</div>`;
 const titleOption = (one, word) => `<a role="option" tabindex="-1" href="/t/${one.ref}/" data-id="${one.ref}">${icon(one.ref.startsWith('EPIC') ? 'epic' : one.status)}<span class="tt">${marked(one.title, word)}</span><span class="ref">${one.ref}</span></a>`;
 const commandOption = ([name, url, key, act]) => `<a role="option" tabindex="-1" href="${url}"${act ? ` data-does="${act}"` : ''}>${icon('chevron')}<span class="tt">${name}</span>${key ? `<kbd>${key}</kbd>` : ''}</a>`;
 
-// The box is open and may hold words already: it does not wait for this module.
+// The box opens before this module loads and may already hold words.
 export const start = () => { load(); search(); };
 function choose(at) {
   const all = options();
@@ -29,7 +29,7 @@ async function search() {
   clearTimeout(timer); asking?.abort();
   const all = await load(); if (words !== input.value.trim()) return;
   const onlyCommands = words.startsWith('>'), named = lower.replace(/^>\s*/, ''), parts = lower.split(/\s+/);
-  // Filters are the server's to understand.
+  // Only the server parses filters.
   const isFiltered = parts.some(part => /^@.|^(status|label|epic):./.test(part));
   const near = words && !onlyCommands && !isFiltered && (!kind || kind === 'task' || kind === 'epic')
     ? all.filter(one => (!kind || one.ref.toLowerCase().startsWith(kind)) && parts.every(part => one.text.includes(part))).sort((a, b) => (b.ref.toLowerCase() === lower) - (a.ref.toLowerCase() === lower)).slice(0, 6)
