@@ -33,7 +33,7 @@ _public = urlsplit(PUBLIC_URL)
 IS_HTTPS = _public.scheme == "https"
 if IS_HTTPS and DEBUG:
     raise ImproperlyConfigured(
-        "BACKLOG_DEBUG shows the inside of the site to everybody: not with a public https address."
+        "BACKLOG_DEBUG must be off when BACKLOG_PUBLIC_URL is https: it shows source code and settings to every visitor."
     )
 
 

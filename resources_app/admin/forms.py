@@ -26,7 +26,7 @@ STALE = (
     "{ref} was changed since you opened it; nothing was saved. What changed is shown below. "
     "Your own input is kept, everything else is now up to date: check it and save again."
 )
-ALSO_CHANGED = "Changed by somebody else too: saving replaces their value."
+ALSO_CHANGED = "Also changed by another user. Saving replaces their value."
 _FORM_NAMES = {"epic_id": "epic"}
 _PUBLIC_NAMES = {form_name: public for public, form_name in _FORM_NAMES.items()}
 

@@ -165,7 +165,7 @@ class ItemImport:
             self._settle_dependencies(values["depends_on"])
         for name in values["groups"]:
             if Group.objects.get_or_create(name=name)[1]:
-                self.file.warnings.append(f"The group {name!r} was created; nobody is in it yet.")
+                self.file.warnings.append(f"The group {name!r} was created; it has no members yet.")
 
     def _settle_dependencies(self, refs: list[str]) -> None:
         known = visible_tasks(self.actor, [ref for ref in refs if ref != self.file.ref])

@@ -140,7 +140,7 @@ def _identify(path: str, facts: dict[str, Any]) -> ItemFile:
     if item.number == 0:
         raise ValidationFailed("Ids count from 1.")
     if given is not None and by_key is None:
-        item.warnings.append(f"The id {given!r} is none of ours; taken from the file name: {item.ref}.")
+        item.warnings.append(f"The id {given!r} is not a valid id; taken from the file name: {item.ref}.")
     elif by_key and by_name and int(by_name[2]) != item.number:
         item.warnings.append(f"The id in the file is {item.ref}, which counts, not the file's name.")
     if facts.get("type") in (None, item.kind):

@@ -55,7 +55,7 @@ def _refusal(error: OperationalError) -> Unavailable:
     if getattr(cause, "sqlstate", getattr(cause, "sqlite_errorcode", None)) in DISK_FULL:
         return Unavailable(
             "The disk of the database is full; nothing was written.",
-            suggestion="Somebody must make room on the server; then send it again.",
+            suggestion="Free disk space on the server, then retry.",
         )
     return Unavailable("The database is busy or unreachable; nothing was written.")
 

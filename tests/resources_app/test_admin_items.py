@@ -143,7 +143,7 @@ def test_a_field_that_both_changed_is_pointed_out_on_the_form(alice: User) -> No
     posted = opened(client, "task_change", task.pk) | {"title": "Mine"}
     set_field(task, alice, "title", "Theirs")
     answer = client.post(url("task_change", task.pk), posted)
-    assert "Changed by somebody else too" in errors_of(answer)["title"][0]
+    assert "Also changed by another user" in errors_of(answer)["title"][0]
     assert answer.context["adminform"].form["title"].value() == "Mine"
 
 

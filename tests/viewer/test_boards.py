@@ -119,7 +119,7 @@ def test_many_are_edited_and_undone_as_one(tasks: list[Task], alice: User) -> No
 def test_the_list_groups_by_what_is_asked(tasks: list[Task], alice: User) -> None:
     client = signed_in(alice)
     assert "Search</h2>" in text_of(client.get("/list/?group=epic_id"))
-    assert "Nobody</h2>" in text_of(client.get("/list/?group=assignee"))
+    assert "Unassigned</h2>" in text_of(client.get("/list/?group=assignee"))
     for path in ("/list/", "/cards/", "/more/"):
         assert client.get(f"{path}?group=colour").status_code == 400, path
 

@@ -134,7 +134,7 @@ def _names(user: Person, group_by: str, found: dict[str, int]) -> Any:
     if group_by == "priority":
         return list(Priority.labels)
     if group_by == "assignee":
-        return {"": "Nobody"} | {one.username: one.name for one in team()}
+        return {"": "Unassigned"} | {one.username: one.name for one in team()}
     numbers = [number for ref in found if (number := parse_ref(ref, Epic.PREFIX))]
     epics = Epic.objects.visible_to(user).filter(pk__in=numbers)
     return {"": "No epic", HIDDEN: "Hidden epic"} | {epic.ref: epic.title for epic in epics}

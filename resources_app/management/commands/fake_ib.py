@@ -42,7 +42,7 @@ class Command(BaseCommand):
             default=[],
             dest="switches",
             metavar="NAME=VALUE",
-            help=f"behave otherwise where nobody knows; names: {' '.join(one.name for one in fields(Profile))}",
+            help=f"behave differently where the documents are silent; names: {' '.join(one.name for one in fields(Profile))}",
         )
 
     def handle(self, *_args: Any, port: int, resources: int, verbosity: int, **options: Any) -> None:

@@ -27,7 +27,7 @@ class Command(BaseCommand):
             return
         admin = tokens.first_admin()
         if admin is None:
-            raise CommandError("Nobody is an admin. Run: python manage.py createsuperuser")
+            raise CommandError("There is no admin account. Run: python manage.py createsuperuser")
         with tokens.lent(admin, "mcp_inspect", "admin") as secret:
             self._inspect(secret)
 
