@@ -49,9 +49,10 @@ def _follow(connection: IBConnection, api_url: str) -> None:
     for link in IBLink.objects.filter(connection=connection).exclude(session=b""):
         purpose = f"session {link.user_id}"
         session = connections.open_session(connection, purpose, link.session)
-        moved = connections.seal_session(connection, purpose, replace(session, api_url=api_url))
-        IBLink.objects.filter(pk=link.pk, session=link.session).update(session=moved)
-    IBConnection.objects.filter(pk=connection.pk).update(session=b"")
+        link.session = connections.seal_session(connection, purpose, replace(session, api_url=api_url))
+        link.save(update_fields=["session"])
+    connection.session = b""
+    connection.save(update_fields=["session"])
 
 
 def _connection(platform_url: str) -> IBConnection:

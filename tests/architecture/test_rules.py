@@ -33,7 +33,7 @@ ALLOWED_WRITES: dict[str, set[str]] = {
     "resources_app/identity/service_accounts.py": {"create", "save"},
     # the IntelligenceBank mirror: rows that can be read again, state of runs, sealed secrets
     "resources_app/intelligencebank/connections.py": {"save"},
-    "resources_app/intelligencebank/demo.py": {"get_or_create"},
+    "resources_app/intelligencebank/demo.py": {"get_or_create", "save"},
     "resources_app/intelligencebank/linking.py": {"get_or_create", "save", "update", "delete"},
     "resources_app/intelligencebank/entitlements.py": {"bulk_create", "update", "delete"},
     "resources_app/intelligencebank/sync/runs.py": {"create", "save", "update"},

@@ -19,6 +19,7 @@ from resources_app.intelligencebank.fake import demo as library
 from resources_app.intelligencebank.fake.keeping import keep_sessions
 from resources_app.intelligencebank.fake.server import ROLES, serving
 from resources_app.intelligencebank.fake.service import FakeIB
+from resources_app.intelligencebank.fake.world import ROOT_ID
 from resources_app.jobs import queue
 from resources_app.models import IBConnection, IBLink, Job
 from tests.factories import make_user
@@ -51,7 +52,7 @@ def root_as(user: User, connection: IBConnection) -> list[str]:
     session = connections.open_session(connection, f"session {user.pk}", link.session)
     client = connections.client_for(connection)
     try:
-        return sorted(row["name"] for row in client.fetch(session, folders_in("")).rows)
+        return sorted(row["name"] for row in client.fetch(session, folders_in(ROOT_ID)).rows)
     finally:
         client.close()
 
@@ -71,6 +72,7 @@ def test_people_stay_signed_in_when_the_fake_restarts_on_other_ports(tmp_path: P
         linking.keep_session(link, client.login("bob@example.com", library.PEOPLE_PASSWORD))
         client.close()
         seen, sids = root_as(chen, connection), [sid_of(user, connection) for user in (alice, chen)]
+        assert seen == ["Brand", "Photos"]
         first = fake.urls["platform"]
     with socket.create_server(("127.0.0.1", int(first.rpartition(":")[2]))), running_library(file) as fake:
         connection = connect(fake, settings)
