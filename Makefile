@@ -76,9 +76,11 @@ faults: $(DEVELOPMENT) ## what breaks on purpose, and many at once: on SQLite an
 	@exec $(BIN)/python -m tests.run --db both $(FAULTS) $(ARGS)
 
 .PHONY: lint
-lint: $(DEVELOPMENT) ## style, types, import rules, missing migrations
+lint: $(DEVELOPMENT) ## style, language, types, import rules, missing migrations
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/djade --check --target-version 5.2 $$(git ls-files '*.html')
+	$(BIN)/python -m tests.language
 	$(BIN)/mypy $(PACKAGES)
 	$(BIN)/lint-imports
 	$(BIN)/python manage.py makemigrations --check --dry-run
