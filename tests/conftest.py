@@ -11,8 +11,9 @@ from pathlib import Path
 import django
 import pytest
 from django.conf import settings
+from django.core.management import call_command
 from django.db import connection
-from pytest_django.plugin import DjangoDbBlocker
+from pytest_django.plugin import DjangoDbBlocker, blocking_manager_key
 
 from backlog_site.devserver.embedded import throwaway_valkey, valkey_answers
 from tests import databases
@@ -81,6 +82,33 @@ def django_db_setup(django_test_environment: None, django_db_blocker: DjangoDbBl
     yield
     with django_db_blocker.unblock():
         database.__exit__(None, None, None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Restore the roles and counters that a test without a transaction around it has flushed.
+
+    pytest-django runs such tests last. Parallel workers run file after file, so that any test can follow one.
+    """
+    yield
+    if nextitem is not None and uses_committed_rows(item):  # after the last test there is no database
+        with item.config.stash[blocking_manager_key].unblock():
+            restore_rows()
+
+
+def uses_committed_rows(item: pytest.Item) -> bool:
+    marker = item.get_closest_marker("django_db")
+    is_marked = marker is not None and bool(marker.kwargs.get("transaction"))
+    return is_marked or "transactional_db" in getattr(item, "fixturenames", ())
+
+
+def restore_rows() -> None:
+    if connection.vendor == "sqlite":
+        connection.ensure_connection()
+        databases.load_sqlite_template(connection.connection)
+        return
+    call_command("flush", verbosity=0, interactive=False, allow_cascade=False, inhibit_post_migrate=True)
+    connection.creation.deserialize_db_from_string(connection._test_serialized_contents)
 
 
 @contextmanager
