@@ -66,7 +66,7 @@ def written_target(uri: Any) -> Target:
     try:
         return target_of(parsed)
     except InvalidUri:
-        if REGISTRY.match(parsed) is None:
+        if parsed.fragment or REGISTRY.match(parsed) is None:
             raise
         raise only_read(parsed) from None
 

@@ -194,6 +194,36 @@ def test_a_folder_lists_its_children(client: ApiClient, files: Path, uri: str, c
     refused(read(client, f"{uri}?cursor=nonsense"), "validation_failed", 400)
 
 
+def test_a_fragment_is_for_viewers_and_changes_nothing_of_what_is_read(
+    backlog: ApiClient, client: ApiClient, files: Path
+) -> None:
+    mirrored = "mcp://backlog/resources/docs/adr/0004-mcp-resource-viewer.md"
+    local = f"file://{files}/docs/adr/0004-mcp-resource-viewer.md"
+    for uri in (TASK, f"{TASK}/description", f"{TASK}@v1", "mcp://backlog/tasks?limit=1", mirrored, local):
+        plain = read(client, uri).json()
+        for fragment in ("#L10-L20", "#a-section", "#"):
+            assert read(client, uri + fragment).json() == plain | {"uri": uri + fragment}
+
+
+def test_a_write_to_a_fragment_is_refused(backlog: ApiClient) -> None:
+    before = contents(backlog, f"{TASK}/description")
+    details = refused(write(backlog, f"{TASK}/description#L1", {"type": "append", "content": "x"}), "invalid_uri", 400)
+    assert details["fragment"] == "L1" and details["patterns"]
+    assert contents(backlog, f"{TASK}/description") == before
+
+
+def test_the_file_address_of_a_folder_lists_it_as_its_own_does(client: ApiClient, files: Path) -> None:
+    for folder in ("docs", "docs/adr"):
+        local, mirrored = f"file://{files}/{folder}", f"mcp://backlog/resources/{folder}"
+        assert contents(client, local) == contents(client, mirrored)
+        assert contents(client, f"{local}?limit=1") == contents(client, f"{mirrored}?limit=1")
+    first = contents(client, f"file://{files}/docs?limit=1")
+    rest = contents(client, f"file://{files}/docs?cursor={first['next_cursor']}")
+    assert first["results"] + rest["results"] == contents(client, "mcp://backlog/resources/docs")["results"]
+    refused(read(client, f"file://{files}"), "not_found", 404)
+    refused(read(client, f"file://{files}/docs?nothing=1"), "validation_failed", 400)
+
+
 def test_file_addresses_resolve_inside_a_root_alone(client: ApiClient, files: Path) -> None:
     assert contents(client, f"file://{files}/docs/adr/0004-mcp-resource-viewer.md") == ADR
     for outside in (files / "secret.txt", files / "docs/link.txt", files / "docs/none.md", Path("/etc/passwd")):

@@ -80,9 +80,9 @@ def test_a_browser_session_writes_with_its_csrf_token_alone(backlog: ApiClient, 
     ("uri", "content", "frontmatter", "mime_type", "path", "ext"),
     [
         (ADR, "# MCP resource viewer\n", {"title": "The viewer", "tags": ["adr"]}, "text/markdown",
-         "resources/docs/adr/0004-mcp-resource-viewer.md", "md"),
+         "adr/0004-mcp-resource-viewer.md", "md"),
         ("mcp://backlog/resources/viewer/components/resource-viewer.ts", "export {};\n", {}, "text/typescript",
-         "resources/viewer/components/resource-viewer.ts", "ts"),
+         "components/resource-viewer.ts", "ts"),
         ("mcp://backlog/artifacts/task-0060/artifact.md", "# Artifact\n", {}, "text/markdown",
          "artifacts/task-0060/artifact.md", "md"),
         (f"{TASK}/description", DESCRIPTION, {}, "text/markdown", "tasks/TASK-0039/description", "md"),
@@ -115,9 +115,12 @@ def test_the_viewers_form_of_a_task_and_its_file(backlog: ApiClient) -> None:
     assert (task["type"], task["ext"]) == ("application/json", "json") and '"id": "TASK-0039"' in task["content"]
 
 
-def test_a_file_address_shows_its_path_below_its_root(client: ApiClient, files: Path) -> None:
-    shown = client.get(f"/mcp/resource?uri=file://{files}/docs/adr/0004-mcp-resource-viewer.md").json()
-    assert (shown["path"], shown["content"]) == ("adr/0004-mcp-resource-viewer.md", "# MCP resource viewer\n")
+@pytest.mark.parametrize("fragment", ["", "#L1-L2", "#a-section"])
+def test_both_addresses_of_a_file_show_its_path_below_its_root(client: ApiClient, files: Path, fragment: str) -> None:
+    for address in (f"file://{files}/docs/adr/0004-mcp-resource-viewer.md", ADR):
+        shown = client.get(f"/mcp/resource?uri={quote(address + fragment)}").json()
+        assert (shown["path"], shown["content"]) == ("adr/0004-mcp-resource-viewer.md", "# MCP resource viewer\n")
+        assert shown["uri"] == address + fragment
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,17 @@ def test_every_field_is_the_same_by_tool_and_by_resource_set_or_not(site: Site, 
     asyncio.run(scenario())
 
 
+def test_a_fragment_is_ignored_by_every_reader(site: Site, tokens: Tokens) -> None:  # noqa: F811
+    async def scenario() -> None:
+        async with connected(site, tokens.bob, "auto") as client:
+            for uri in ("mcp://backlog/tasks/TASK-0001", "mcp://backlog/resources/docs/a.md", "mcp://backlog/tasks"):
+                placed = f"{uri}#L1-L2"
+                assert await by_resource(client, placed) == await by_resource(client, uri) is not None
+                assert await by_tool(client, placed) == by_rest(site, tokens.bob, placed) == await by_tool(client, uri)
+
+    asyncio.run(scenario())
+
+
 def test_discovery_is_the_registry_grouped_by_category(site: Site, tokens: Tokens) -> None:  # noqa: F811
     async def scenario() -> None:
         async with connected(site, tokens.bob, "auto") as client:
