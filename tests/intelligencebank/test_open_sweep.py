@@ -11,7 +11,7 @@ from django.utils.html import escape
 
 from resources_app.intelligencebank.fake.world import Tenant
 from resources_app.interchange.scan import scan
-from resources_app.models import IBLink, IBResource
+from resources_app.models import Comment, IBLink, IBResource
 from resources_app.reading.registry import REGISTRY
 from resources_app.writing import stored_files, write_path
 from tests.factories import as_actor, make_epic, make_task, task_uri
@@ -25,7 +25,6 @@ VALUES = {
     "id": "TASK-0001",
     "field": "evidence",
     "index": "0",
-    "number": "1",
     "template": "bug",
 }
 TAILS = ("#L1-L2", "@v1", "?version=1", "?limit=1", "/", "?nothing=1", "@v1#L1")
@@ -91,7 +90,7 @@ def registered(tenant: Tenant, root: Path) -> list[str]:
             uri = entry.pattern.replace("{path}", path)
             if entry.scheme == "ib":
                 uri = uri.replace("{id}", asset.ib_id if "resource/" in uri or "resources/" in uri else folder)
-            for name, value in VALUES.items():
+            for name, value in (VALUES | {"number": str(Comment.objects.get().pk)}).items():
                 uri = uri.replace(f"{{{name}}}", value)
             uri = uri.replace("epics/TASK-", "epics/EPIC-").replace("archive/TASK-0001", "archive/TASK-0002")
             found.append(uri.replace("archive/TASK-0002/tasks", "archive/EPIC-0002/tasks"))
