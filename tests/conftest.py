@@ -107,7 +107,8 @@ def restore_rows() -> None:
         connection.ensure_connection()
         databases.load_sqlite_template(connection.connection)
         return
-    call_command("flush", verbosity=0, interactive=False, allow_cascade=False, inhibit_post_migrate=True)
+    options = {"allow_cascade": False, "inhibit_post_migrate": True, "reset_sequences": False}
+    call_command("flush", verbosity=0, interactive=False, **options)
     connection.creation.deserialize_db_from_string(connection._test_serialized_contents)
 
 

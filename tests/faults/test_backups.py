@@ -1,6 +1,7 @@
 """Test that a backup holds everything as of one moment, also during writes, and restores into either database."""
 
 import gzip
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -103,7 +104,9 @@ def test_a_backup_of_a_newer_release_is_refused_with_its_migrations(alice: User,
     lines = gzip.decompress((tmp_path / "all.gz").read_bytes()).decode().splitlines(keepends=True)
     head = json.loads(lines[0])
     head["migrations"].append(["resources_app", "9999_made_by_a_newer_release"])
-    (tmp_path / "all.gz").write_bytes(gzip.compress("".join([json.dumps(head) + "\n", *lines[1:]]).encode()))
+    body = "".join([json.dumps(head) + "\n", *lines[1:-1]])
+    end = json.loads(lines[-1]) | {"sha256": hashlib.sha256(body.encode()).hexdigest()}
+    (tmp_path / "all.gz").write_bytes(gzip.compress((body + json.dumps(end) + "\n").encode()))
     with pytest.raises(CommandError, match=r"newer release.*resources_app\.9999_made_by_a_newer_release"):
         call_command("restore", tmp_path / "all.gz", replace=True)
 

@@ -299,7 +299,6 @@ def test_addresses_are_taken_to_the_letter(alices_link: IBLink, alice: User) -> 
         "ib://B.n/folders/root",
         "ib://user@BnK4JV/folders/root",
         "ib://BnK4JV:80/folders/root",
-        "ib://BnK4JV/folders/root#x",
         "ib://BnK4JV/folders/%2e%2e",
         "ib://BnK4JV/folders/a%2Fb",
         "ib://BnK4JV/search",

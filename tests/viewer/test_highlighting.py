@@ -17,7 +17,7 @@ from django.utils.html import escape
 from backlog_site.viewer.highlighting import LANGUAGES, MAX_HIGHLIGHTED, highlight_file, language_of
 from backlog_site.viewer.isolation import CPU_SECONDS, Cache, renderer
 from backlog_site.viewer.markdown import MAX_MARKS_HERE, MAX_TEXT_HERE, render
-from resources_app import storing
+from resources_app.writing import stored_files
 from tests.architecture.rules import ROOT
 from tests.factories import as_actor
 from tests.viewer.browsing import fragment, signed_in, text_of
@@ -100,8 +100,8 @@ def test_a_long_file_is_shown_plain() -> None:
 
 @pytest.mark.django_db
 def test_a_page_with_such_a_text_opens_for_its_readers(alice: User, bob: User) -> None:
-    storing.create_resource(as_actor(alice), "resources/slow.js", '"\\' * 20_000)
-    storing.create_resource(as_actor(alice), "resources/freeze.md", FREEZE)
+    stored_files.create_resource(as_actor(alice), "resources/slow.js", '"\\' * 20_000)
+    stored_files.create_resource(as_actor(alice), "resources/freeze.md", FREEZE)
     for name in ("slow.js", "freeze.md"):
         answer = fragment(signed_in(bob), f"/open/?uri=mcp://backlog/resources/{name}")
         assert answer.status_code == 200
