@@ -61,6 +61,6 @@ def test_a_consumer_of_the_feed_ends_at_the_newest_state(variables: dict[str, st
         assert told == found["again"], "two readers were told different orders"
         state: Counter[str] = Counter()
         for ref, version, _ in told:
-            assert version == state[ref] + 1, f"{ref} was told version {version} after {state[ref]}"
+            assert version == state[ref] + 1, f"the feed gave {ref} version {version} after {state[ref]}"
             state[ref] = version
         assert state == found["versions"]
