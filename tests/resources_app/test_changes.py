@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.contrib.auth.models import AnonymousUser, User
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from resources_app.errors import ValidationFailed
@@ -244,3 +244,18 @@ def test_more_changes_than_one_chunk_are_positioned_in_order(alice: User, monkey
     assert not sequencing.sequence()
     assert sequencing.sequence()
     assert [change.pk for change in walk(alice)[0]] == list(Change.objects.order_by("pk").values_list("pk", flat=True))
+
+
+@overlapping
+def test_a_transaction_that_began_first_and_wrote_last_keeps_the_versions_in_order(alice: User) -> None:
+    """Begin a transaction that gets the lower transaction id, and let another write the same task before it."""
+    other, task = make_task(), make_task()
+    _, cursor = walk(alice)
+    with transaction.atomic():
+        write(alice, other, "title", type="set", value="began first")
+        with Elsewhere(lambda: write(alice, task, "title", type="set", value="two")) as elsewhere:
+            elsewhere.commit()
+        write(alice, task, "title", type="set", value="three")
+    read = happened(walk(alice, cursor)[0])
+    assert sorted(read) == sorted([(other.ref, 2, "update"), (task.ref, 2, "update"), (task.ref, 3, "update")])
+    assert [version for ref, version, _ in read if ref == task.ref] == [2, 3]

@@ -54,11 +54,6 @@ def rows(section: str) -> dict[str, Row]:
     return {name: Row(row) if isinstance(row, str) else Row(**row) for name, row in given}
 
 
-def is_unsettled(name: str) -> bool:
-    """Return whether the feed is empty. PostgreSQL delivers changes after commit, and a test rolls everything back."""
-    return connection.vendor == "postgresql" and "/changes" in name
-
-
 def fill() -> None:
     """Create TASK-0001, EPIC-0001, comment 1 and docs/a.md; TASK-0002 and EPIC-0002 are archived; TASK-0003 is
     restricted.
