@@ -1,5 +1,6 @@
-"""Select the site that `django.contrib.admin` serves. A separate module, because apps are configured before models
-load.
+"""Select the site that `django.contrib.admin` serves.
+
+A separate module, because apps are configured before models load.
 """
 
 from django.contrib.admin.apps import AdminConfig

@@ -1,6 +1,7 @@
 """Route ASGI requests, count them and own the lifespan, which Django's own handler refuses.
 
-/mcp and the event stream are ASGI. The rest is Django: pages and REST in threads, static files in Django's own way.
+/mcp and the event stream are ASGI. The rest is Django: pages and REST in threads, static files in
+Django's own way.
 """
 
 import os
@@ -10,7 +11,8 @@ from django.conf import settings
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backlog_site.settings")
-# A request should fail with Retry-After rather than wait: see docs/decisions/0002-sqlite-settings.md.
+# A request should fail with Retry-After rather than wait: see
+# docs/decisions/0002-sqlite-settings.md.
 os.environ.setdefault("BACKLOG_LOCK_SECONDS", "5")
 
 _django: Any = get_asgi_application()

@@ -1,7 +1,9 @@
-"""Admit request bodies: identify the sender before storing them, enforce a deadline, and limit how many arrive at once.
+"""Admit request bodies: identify the sender before storing them, enforce a deadline, and limit how
+many arrive at once.
 
-A body that arrives whole with its first part passes at once. Any other body has a deadline that grows with the bytes
-received, as in Apache's mod_reqtimeout. Anonymous callers get their 401 without their body being read.
+A body that arrives whole with its first part passes at once. Any other body has a deadline that
+grows with the bytes received, as in Apache's mod_reqtimeout. Anonymous callers get their 401
+without their body being read.
 """
 
 import json
@@ -39,7 +41,9 @@ class BodyTooSlow(ValidationFailed):
     suggestion = "Send the whole body at once."
 
     def __init__(self) -> None:
-        super().__init__(f"The request body did not arrive within {BODY_SECONDS:g} seconds.", field="body")
+        super().__init__(
+            f"The request body did not arrive within {BODY_SECONDS:g} seconds.", field="body"
+        )
 
 
 class _Body:
@@ -105,7 +109,9 @@ class Admission:
             return await self._application(scope, body.receive, send)
         return await self._serve_arriving(scope, headers, body, send)
 
-    async def _serve_arriving(self, scope: Message, headers: Headers, body: _Body, send: Send) -> None:
+    async def _serve_arriving(
+        self, scope: Message, headers: Headers, body: _Body, send: Send
+    ) -> None:
         answer = _Answer(send, body)
         self._arriving += 1
         try:
@@ -155,13 +161,19 @@ async def _is_known(headers: Headers) -> bool:
     try:
         if secret := bearer_secret(headers.get("authorization", "")):
             return await caller_with(secret) is not None
-        return bool(session_key(headers)) and await in_thread(user_of_session, session_key(headers)) is not None
+        return (
+            bool(session_key(headers))
+            and await in_thread(user_of_session, session_key(headers)) is not None
+        )
     except DatabaseError as error:
         raise Unavailable("The database is busy or unreachable.") from error
 
 
 def _without_body(scope: Message, receive: Receive) -> tuple[Message, Receive]:
-    """Return the request without its body. Authentication rejects it before the body would matter."""
+    """Return the request without its body.
+
+    Authentication rejects it before the body would matter.
+    """
     framing = (b"content-length", b"transfer-encoding")
     headers = [(name, value) for name, value in scope["headers"] if name not in framing]
     parts: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]

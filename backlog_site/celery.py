@@ -15,7 +15,8 @@ from backlog_site.serving.presence import announce
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backlog_site.settings")
 
-# While Redis is down, kombu fails to restore messages and the worker would exit. Messages only wake; the rows stay.
+# While Redis is down, kombu fails to restore messages and the worker would exit. Messages only
+# wake; the rows stay.
 Channel.do_restore = False
 
 app = Celery("backlog")

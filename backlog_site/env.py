@@ -1,4 +1,7 @@
-"""Read environment variables. A value that cannot be parsed stops the process and says what was expected."""
+"""Read environment variables.
+
+A value that cannot be parsed stops the process and says what was expected.
+"""
 
 import hashlib
 import os
@@ -20,10 +23,14 @@ class Environment:
         self._variables = os.environ if variables is None else variables
 
     def text(self, name: str, default: str = "") -> str:
-        """Return the variable, or the content of the file that `NAME_FILE` names: secrets are often passed as files."""
+        """Return the variable, or the content of the file that `NAME_FILE` names: secrets are often
+        passed as files.
+        """
         value, file = (self._variables.get(key, "").strip() for key in (name, f"{name}_FILE"))
         if value and file:
-            raise ImproperlyConfigured(f"{name} and {name}_FILE are both set: one of them is enough.")
+            raise ImproperlyConfigured(
+                f"{name} and {name}_FILE are both set: one of them is enough."
+            )
         return (_content_of(name, file) if file else value) or default
 
     def flag(self, name: str, default: bool) -> bool:
@@ -61,13 +68,20 @@ class Environment:
         return Path(self.text(name, default)).expanduser().absolute()
 
     def named_folders(self, name: str) -> dict[str, Path]:
-        """Parse `docs=/srv/docs,artifacts/logs=/var/log/agents`. The name is the path where the folder appears."""
+        """Parse `docs=/srv/docs,artifacts/logs=/var/log/agents`.
+
+        The name is the path where the folder appears.
+        """
         folders: dict[str, Path] = {}
         for entry in self.words(name):
             label, separator, path = entry.partition("=")
             label = label.strip().strip("/")
             if not separator or not _is_mount_name(label) or not Path(path).is_absolute():
-                raise _refusal(name, entry, "name=/absolute/path, where the name has no empty, '.' or '..' part")
+                raise _refusal(
+                    name,
+                    entry,
+                    "name=/absolute/path, where the name has no empty, '.' or '..' part",
+                )
             if label in folders:
                 raise _refusal(name, entry, f"each name once ({label!r} is there twice)")
             folders[label] = Path(path)
@@ -80,14 +94,14 @@ def refuse_weak_key(key: str) -> None:
         raise ImproperlyConfigured("SECRET_KEY must be set when BACKLOG_PUBLIC_URL is https.")
     if len(key) < MIN_KEY_LENGTH or len(set(key)) < MIN_KEY_VARIETY or "insecure" in key.lower():
         raise ImproperlyConfigured(
-            f"SECRET_KEY is too easy to guess: use at least {MIN_KEY_LENGTH} random characters, for example from "
-            "python3 -c 'import secrets; print(secrets.token_urlsafe(48))'."
+            f"SECRET_KEY is too easy to guess: use at least {MIN_KEY_LENGTH} random characters, for"
+            " example from python3 -c 'import secrets; print(secrets.token_urlsafe(48))'."
         )
 
 
 def library_note(data_dir: Path) -> Path:
-    """Return the file in which a running embedded site records its demo IntelligenceBank's addresses, for manual
-    commands.
+    """Return the file in which a running embedded site records its demo IntelligenceBank's
+    addresses, for manual commands.
     """
     return data_dir / "demo-library"
 
@@ -98,7 +112,9 @@ def noted_library(data_dir: Path) -> list[str]:
 
 
 def socket_path(data_dir: Path) -> Path:
-    """Return the embedded Valkey's socket: inside the data folder unless that path is too long for a Unix socket."""
+    """Return the embedded Valkey's socket: inside the data folder unless that path is too long for
+    a Unix socket.
+    """
     path = data_dir / "valkey.sock"
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
         return path
@@ -114,7 +130,9 @@ def _content_of(name: str, file: str) -> str:
     try:
         return Path(file).read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise ImproperlyConfigured(f"{name}_FILE={file!r} cannot be read: {type(error).__name__}.") from None
+        raise ImproperlyConfigured(
+            f"{name}_FILE={file!r} cannot be read: {type(error).__name__}."
+        ) from None
 
 
 def _is_mount_name(label: str) -> bool:

@@ -1,1 +1,3 @@
-"""Run `make bench`: measure the cost of a request over HTTP, at 1,000 to 100,000 tasks, on SQLite and PostgreSQL."""
+"""Run `make bench`: measure the cost of a request over HTTP, at 1,000 to 100,000 tasks, on SQLite
+and PostgreSQL.
+"""

@@ -1,4 +1,6 @@
-"""Run `make bench`, or `python -m bench --quick`: fill, serve and measure; write bench/results.json and results.txt."""
+"""Run `make bench`, or `python -m bench --quick`: fill, serve and measure; write bench/results.json
+and results.txt.
+"""
 
 import argparse
 import sys
@@ -42,9 +44,15 @@ def parse(arguments: Sequence[str]) -> Options:
     parser = argparse.ArgumentParser(prog="python -m bench", description="The benchmark table.")
     parser.add_argument("--db", choices=DATABASES, help="one database instead of both")
     parser.add_argument("--sizes", type=_sizes, help="numbers of tasks, such as 1000,10000")
-    parser.add_argument("--quick", action="store_true", help="1,000 and 10,000 tasks, under two minutes")
-    parser.add_argument("--share", type=float, help="how much of the usual repetitions, such as 0.1")
-    parser.add_argument("--output", type=Path, default=report.FOLDER, help="the folder for the results")
+    parser.add_argument(
+        "--quick", action="store_true", help="1,000 and 10,000 tasks, under two minutes"
+    )
+    parser.add_argument(
+        "--share", type=float, help="how much of the usual repetitions, such as 0.1"
+    )
+    parser.add_argument(
+        "--output", type=Path, default=report.FOLDER, help="the folder for the results"
+    )
     given = parser.parse_args(arguments)
     return Options(
         databases=(given.db,) if given.db else DATABASES,
@@ -62,7 +70,10 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 
 def run(options: Options) -> str:
-    """Measure and return the table. Writes after each database, so that results survive a later failure."""
+    """Measure and return the table.
+
+    Writes after each database, so that results survive a later failure.
+    """
     machine, rows, by_database, text = report.machine(), [], {}, ""
     with report.steps(options.steps) as progress:
         for database in options.databases:
@@ -74,7 +85,11 @@ def run(options: Options) -> str:
                 by_database[database] = _figures(sites[-1], options, progress)
                 with progress.step(f"{database}: mirroring IntelligenceBank"):
                     by_database[database] |= mirror_figures(around, options.share)
-            results = {"machine": machine, "rows": rows, "figures": figures.gather(rows, by_database)}
+            results = {
+                "machine": machine,
+                "rows": rows,
+                "figures": figures.gather(rows, by_database),
+            }
             text = report.write(results, options.folder)
     return text
 
@@ -82,9 +97,14 @@ def run(options: Options) -> str:
 def _open_sites(
     stack: ExitStack, around: Surroundings, database: str, options: Options, progress: report.Steps
 ) -> list[Site]:
-    with progress.step(f"{database}: filling {max(options.sizes):,} tasks"), ThreadPoolExecutor() as pool:
+    with (
+        progress.step(f"{database}: filling {max(options.sizes):,} tasks"),
+        ThreadPoolExecutor() as pool,
+    ):
         environments = {size: around(size) for size in options.sizes}
-        filled = dict(zip(environments, pool.map(fill, environments.values(), environments), strict=True))
+        filled = dict(
+            zip(environments, pool.map(fill, environments.values(), environments), strict=True)
+        )
     with progress.step(f"{database}: starting {len(environments)} servers"):
         return [
             stack.enter_context(open_site(database, size, environment, filled[size]))

@@ -31,7 +31,9 @@ def ask(client: httpx.Client, call: Call) -> httpx.Response:
 
 def checked(answer: httpx.Response, call: Call) -> httpx.Response:
     if not answer.is_success or (call.path == "/mcp" and is_refusal(answer.json())):
-        raise BenchFailed(f"{call.verb} {call.path} answered {answer.status_code}: {answer.text[:500]}")
+        raise BenchFailed(
+            f"{call.verb} {call.path} answered {answer.status_code}: {answer.text[:500]}"
+        )
     return answer
 
 

@@ -1,5 +1,5 @@
-"""Run `python -m bench.docs`: write bench/results.json into README and docs/ as tables and plots; --check only
-compares.
+"""Run `python -m bench.docs`: write bench/results.json into README and docs/ as tables and plots;
+--check only compares.
 """
 
 import re
@@ -32,8 +32,9 @@ SHOWN = {
 _PLACE = re.compile(r"(<!-- figures -->\n).*?(\n<!-- end of figures -->)", re.DOTALL)
 _INTRODUCTION = """# Performance
 
-Made by `make docs` from `bench/results.json`, which `make bench` writes: over real HTTP, to one web process as `make run`
-starts it, one request at a time unless said otherwise. CPU is that of the web process alone. All of it can be repeated:
+`make docs` builds this page from `bench/results.json`, which `make bench` writes: over real HTTP,
+to one web process as `make run` starts it, one request at a time unless said otherwise. CPU is that
+of the web process alone. Repeat it with:
 `make bench` (`ARGS=--quick` is shorter), and `make bench IR=dir` for the quality of search."""
 
 
@@ -41,10 +42,14 @@ def generated_files() -> dict[str, str]:
     results = report.read()
     rows = [row for row in results["rows"] if row["name"] in SHOWN]
     return {
-        "README.md": _PLACE.sub(lambda found: found[1] + _summary(results) + found[2], _read("README.md")),
+        "README.md": _PLACE.sub(
+            lambda found: found[1] + _summary(results) + found[2], _read("README.md")
+        ),
         "docs/performance.md": _page(results),
         f"{IMAGES}/p50.svg": plots.panels(rows, "p50_ms", "p50 in ms, by the number of tasks"),
-        f"{IMAGES}/cpu.svg": plots.panels(rows, "cpu_ms", "CPU of the web process in ms, by the number of tasks"),
+        f"{IMAGES}/cpu.svg": plots.panels(
+            rows, "cpu_ms", "CPU of the web process in ms, by the number of tasks"
+        ),
     }
 
 
@@ -73,7 +78,15 @@ def _summary(results: dict[str, Any]) -> str:
     cells = {_key(row): f"{row['p50_ms']:.1f} ms" for row in results["rows"]}
     lines = [
         [f"{SHOWN[name]}, p50", *(cells[name, database, most] for database in databases)]
-        for name in ("mcp_get", "mcp_list20", "mcp_search", "mcp_context", "mcp_append", "mcp_batch100", "rest_list50")
+        for name in (
+            "mcp_get",
+            "mcp_list20",
+            "mcp_search",
+            "mcp_context",
+            "mcp_append",
+            "mcp_batch100",
+            "rest_list50",
+        )
     ]
     chosen = [goal for goal in (*GOALS, *LOADS) if goal.figure in _IN_README]
     lines += [[_IN_README[goal.figure], *_each(results, goal)] for goal in chosen]
@@ -100,7 +113,10 @@ _IN_README = {
 def _page(results: dict[str, Any]) -> str:
     sections = [
         _INTRODUCTION,
-        f"Measured on {_machine(results)}; {_software(results)}. Load before the run: {results['machine']['load_before']}.",
+        (
+            f"Measured on {_machine(results)}; {_software(results)}. Load before the run:"
+            f" {results['machine']['load_before']}."
+        ),
         _section("What was to be reached", _goals(results, GOALS)),
         _section("Many at once", _goals(results, LOADS)),
         "![p50 of each request by the number of tasks](images/bench/p50.svg)",
@@ -121,7 +137,11 @@ def _section(heading: str, lines: Iterable[str]) -> str:
 def _goals(results: dict[str, Any], goals: Sequence[Goal]) -> list[str]:
     headings = ["figure", *(NAMES[database] for database in _databases(results)), "goal", ""]
     return _table(
-        headings, [[goal.meaning, *_each(results, goal), goal.bound, _verdict(results, goal)] for goal in goals]
+        headings,
+        [
+            [goal.meaning, *_each(results, goal), goal.bound, _verdict(results, goal)]
+            for goal in goals
+        ],
     )
 
 
@@ -137,7 +157,10 @@ def _verdict(results: dict[str, Any], goal: Goal) -> str:
 
 def _rows(results: dict[str, Any], database: str) -> list[str]:
     sizes = _sizes(results)
-    cells = {_key(row): f"{row['p50_ms']:.1f} / {row['p95_ms']:.1f} / {row['cpu_ms']:.1f}" for row in results["rows"]}
+    cells = {
+        _key(row): f"{row['p50_ms']:.1f} / {row['p95_ms']:.1f} / {row['cpu_ms']:.1f}"
+        for row in results["rows"]
+    }
     figures = results["figures"]
     lines = [
         [
@@ -148,17 +171,30 @@ def _rows(results: dict[str, Any], database: str) -> list[str]:
         ]
         for name, label in SHOWN.items()
     ]
-    return _table(["", *(f"{size:,} tasks" for size in sizes), "growth of p50", "CPU over the floor"], lines)
+    return _table(
+        ["", *(f"{size:,} tasks" for size in sizes), "growth of p50", "CPU over the floor"], lines
+    )
 
 
 def _quality(results: dict[str, Any]) -> list[str]:
-    """Return the search quality table. The judged collections are third-party and not part of this repository."""
+    """Return the search quality table.
+
+    The judged collections are third-party and not part of this repository.
+    """
     found = report.quality(results["figures"])
     keys = [name.removeprefix("ndcg10.") for name in found if name.startswith("ndcg10.")]
     if not keys:
         return []
-    lines = [[*key.split("."), *(f"{found.get(f'{kind}{key}', 0):.4f}" for kind in report.QUALITY)] for key in keys]
-    return [_section("Quality of search", _table(["collection", "by", "database", "nDCG@10", "recall@100"], lines))]
+    lines = [
+        [*key.split("."), *(f"{found.get(f'{kind}{key}', 0):.4f}" for kind in report.QUALITY)]
+        for key in keys
+    ]
+    return [
+        _section(
+            "Quality of search",
+            _table(["collection", "by", "database", "nDCG@10", "recall@100"], lines),
+        )
+    ]
 
 
 def _machine(results: dict[str, Any]) -> str:

@@ -1,4 +1,6 @@
-"""Compute the figures beside the rows: growth, the cost of a long history, throughput, start and memory."""
+"""Compute the figures beside the rows: growth, the cost of a long history, throughput, start and
+memory.
+"""
 
 import time
 from collections.abc import Iterable
@@ -20,7 +22,15 @@ THROUGHPUT_S = 10.0
 EVENTS = 100
 FLOOR = "floor_get"
 # Index look-ups must not grow with the table; a search reads its matches.
-FLAT = ("rest_get", "mcp_get", "rest_list50", "mcp_list20", "mcp_append", "mcp_create", "mcp_batch100")
+FLAT = (
+    "rest_get",
+    "mcp_get",
+    "rest_list50",
+    "mcp_list20",
+    "mcp_append",
+    "mcp_create",
+    "mcp_batch100",
+)
 SEARCHING = ("mcp_search", "mcp_search_filtered", "mcp_context")
 # For these more is better.
 _MORE = ("_per_s", "_per_cpu_s", "edit_token_ratio", "load_listen_streams")
@@ -29,8 +39,12 @@ _MORE = ("_per_s", "_per_cpu_s", "edit_token_ratio", "load_listen_streams")
 def of_site(site: Site, share: float) -> dict[str, Any]:
     return {
         **append_1mb(site, at_least_two(REVISIONS * share), at_least_two(LARGE_APPENDS * share)),
-        "requests_per_s": round(requests_per_s(site, row_named("rest_get"), THROUGHPUT_S * share), 1),
-        "mcp_requests_per_s": round(requests_per_s(site, row_named("mcp_get"), THROUGHPUT_S * share), 1),
+        "requests_per_s": round(
+            requests_per_s(site, row_named("rest_get"), THROUGHPUT_S * share), 1
+        ),
+        "mcp_requests_per_s": round(
+            requests_per_s(site, row_named("mcp_get"), THROUGHPUT_S * share), 1
+        ),
         "event_p95_ms": round(event_latency(site, at_least_two(EVENTS * share)).p95_ms, 1),
         "reindex_docs_per_cpu_s": site.filled.reindex_docs_per_cpu_s,
         "index_update_p95_ms": site.filled.index_update_p95_ms,
@@ -99,17 +113,26 @@ def gather(rows: list[dict[str, Any]], by_database: dict[str, dict[str, Any]]) -
 def _worst(by_database: dict[str, dict[str, Any]]) -> dict[str, float]:
     first, *_ = each = list(by_database.values())
     numbers = [name for name, value in first.items() if isinstance(value, int | float)]
-    return {name: (min if name.endswith(_MORE) else max)(own[name] for own in each) for name in numbers}
+    return {
+        name: (min if name.endswith(_MORE) else max)(own[name] for own in each) for name in numbers
+    }
 
 
 def _beside(rows: list[dict[str, Any]], database: str, one: str, other: str) -> float:
     """Return the p95 ratio of two rows at the largest size."""
-    return round(_ends(rows, database, one)[1]["p95_ms"] / _ends(rows, database, other)[1]["p95_ms"], 2)
+    return round(
+        _ends(rows, database, one)[1]["p95_ms"] / _ends(rows, database, other)[1]["p95_ms"], 2
+    )
 
 
 def growth(rows: list[dict[str, Any]], databases: Iterable[str]) -> dict[str, Any]:
-    """Return for each row the ratio of the figure at the largest size to the one at the smallest."""
-    return {database: {name: _ratios(*_ends(rows, database, name)) for name in _names(rows)} for database in databases}
+    """Return for each row the ratio of the figure at the largest size to the one at the
+    smallest.
+    """
+    return {
+        database: {name: _ratios(*_ends(rows, database, name)) for name in _names(rows)}
+        for database in databases
+    }
 
 
 def to_floor(rows: list[dict[str, Any]], databases: Iterable[str]) -> dict[str, dict[str, float]]:
@@ -128,11 +151,21 @@ def _names(rows: list[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(row["name"] for row in rows))
 
 
-def _ends(rows: list[dict[str, Any]], database: str, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    found = sorted((row for row in rows if (row["db"], row["name"]) == (database, name)), key=lambda row: row["tasks"])
+def _ends(
+    rows: list[dict[str, Any]], database: str, name: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    found = sorted(
+        (row for row in rows if (row["db"], row["name"]) == (database, name)),
+        key=lambda row: row["tasks"],
+    )
     return found[0], found[-1]
 
 
 def _ratios(low: dict[str, Any], high: dict[str, Any]) -> dict[str, float]:
-    """Return the ratios. The server's clock ticks every 10 ms, so a very short run may show no CPU time at all."""
-    return {name: round(high[f"{name}_ms"] / (low[f"{name}_ms"] or 0.01), 2) for name in ("p50", "cpu")}
+    """Return the ratios.
+
+    The server's clock ticks every 10 ms, so a very short run may show no CPU time at all.
+    """
+    return {
+        name: round(high[f"{name}_ms"] / (low[f"{name}_ms"] or 0.01), 2) for name in ("p50", "cpu")
+    }

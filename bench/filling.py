@@ -1,6 +1,7 @@
 """Fill an empty database directly through the tables, and leave it as the write path would have.
 
-A few hundred tasks are created as objects; all other rows are copies with another number, title and time.
+A few hundred tasks are created as objects; all other rows are copies with another number, title and
+time.
 """
 
 import datetime
@@ -47,7 +48,11 @@ def fill(count: int) -> str:
     began = timezone.now() - count * STEP
     with transaction.atomic():
         _fill_epics(began)
-        _fill_tasks(count, [_task(number, people[number % PEOPLE], began) for number in range(MODELLED)], began)
+        _fill_tasks(
+            count,
+            [_task(number, people[number % PEOPLE], began) for number in range(MODELLED)],
+            began,
+        )
     _set_counters(count)
     counters.recount()
     return tokens.create(alice, "bench", "write")[1]
@@ -60,7 +65,10 @@ def index() -> float:
 
 
 def enter_again() -> float:
-    """Return the p95, in ms, of reindexing one task with another text. Everything is rolled back."""
+    """Return the p95, in ms, of reindexing one task with another text.
+
+    Everything is rolled back.
+    """
     last = Task.objects.order_by("-pk").values_list("pk", flat=True)[0]
     sample = Sample()
     for task in Task.objects.filter(pk__in=range(1, last + 1, max(1, last // UPDATES))):
@@ -88,7 +96,9 @@ def _fill_epics(at: datetime.datetime) -> None:
 
 def _epic(number: int, at: datetime.datetime) -> Epic:
     text = texts.markdown(number, DESCRIPTION)
-    return Epic(number=number, title=texts.title(number), description=text, created_at=at, updated_at=at)
+    return Epic(
+        number=number, title=texts.title(number), description=text, created_at=at, updated_at=at
+    )
 
 
 def _task(number: int, assignee: User, began: datetime.datetime) -> Task:
@@ -104,7 +114,9 @@ def _task(number: int, assignee: User, began: datetime.datetime) -> Task:
         labels=[f"label-{number % 50}", f"team-{number % 6}"],
         due_date=began.date() + datetime.timedelta(days=number % 300) if number % 3 else None,
         evidence=["Seen on staging"] if number % 5 == 0 else [],
-        references=[{"url": "https://example.com/spec", "title": "The specification"}] if number % 4 == 0 else [],
+        references=[{"url": "https://example.com/spec", "title": "The specification"}]
+        if number % 4 == 0
+        else [],
         groups=[READERS] if is_restricted(number) else [],
         restricted=is_restricted(number),
         archived_at=at if is_archived(number) else None,
@@ -131,7 +143,9 @@ def _creation(item: Task | Epic, number: int) -> Change:
 
 def _first_revision(item: Task | Epic, change: int) -> Revision:
     whole = document_of(item)
-    return Revision(change_id=change, kind=item.KIND, object_id=item.pk, version=1, delta={}, snapshot=whole)
+    return Revision(
+        change_id=change, kind=item.KIND, object_id=item.pk, version=1, delta={}, snapshot=whole
+    )
 
 
 def _fill_tasks(count: int, models: list[Task], began: datetime.datetime) -> None:
@@ -139,17 +153,25 @@ def _fill_tasks(count: int, models: list[Task], began: datetime.datetime) -> Non
     templates = [_Template(task) for task in models]
     for start in range(1, count + 1, CHUNK):
         numbers = range(start, min(start + CHUNK, count + 1))
-        copies = [_Copy(templates[number % MODELLED], number, began + number * STEP) for number in numbers]
+        copies = [
+            _Copy(templates[number % MODELLED], number, began + number * STEP) for number in numbers
+        ]
         _insert(Task, [copy.task() for copy in copies])
         _insert(TaskLabel, [row for copy in copies for row in copy.labels()])
-        limited = [{"task_id": number, "group_id": readers.pk} for number in numbers if is_restricted(number)]
+        limited = [
+            {"task_id": number, "group_id": readers.pk}
+            for number in numbers
+            if is_restricted(number)
+        ]
         _insert(Task.readers.through, limited)
         _insert(Change, [copy.change() for copy in copies])
         _insert(Revision, [copy.revision() for copy in copies])
 
 
 class _Template:
-    """Hold a task created as an object, and the rows of it, of its creation and of its first revision."""
+    """Hold a task created as an object, and the rows of it, of its creation and of its first
+    revision.
+    """
 
     def __init__(self, task: Task) -> None:
         self.labels = task.labels
@@ -167,7 +189,12 @@ class _Copy:
         self._at = connection.ops.adapt_datetimefield_value(at)
 
     def task(self) -> Row:
-        own = {"number": self._number, "title": self._title, "created_at": self._at, "updated_at": self._at}
+        own = {
+            "number": self._number,
+            "title": self._title,
+            "created_at": self._at,
+            "updated_at": self._at,
+        }
         return self._template.task | own
 
     def labels(self) -> list[Row]:
@@ -179,7 +206,9 @@ class _Copy:
         return self._template.change | named | {"id": EPICS + self._number, "created_at": self._at}
 
     def revision(self) -> Row:
-        whole = _SNAPSHOT.get_db_prep_save(self._template.document | {"title": self._title}, connection)
+        whole = _SNAPSHOT.get_db_prep_save(
+            self._template.document | {"title": self._title}, connection
+        )
         named = {"change_id": EPICS + self._number, "object_id": self._number}
         return self._template.revision | named | {"snapshot": whole}
 
@@ -198,7 +227,10 @@ def _row_of(thing: Model) -> Row:
 def _insert(model: type[Model], rows: list[Row]) -> None:
     if not rows:
         return
-    table, columns = model._meta.db_table, ", ".join(connection.ops.quote_name(column) for column in rows[0])
+    table, columns = (
+        model._meta.db_table,
+        ", ".join(connection.ops.quote_name(column) for column in rows[0]),
+    )
     values = [tuple(row.values()) for row in rows]
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":

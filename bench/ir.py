@@ -1,7 +1,9 @@
-"""Run `python -m bench.ir DIR`: nDCG@10, MRR@10 and recall@100 on judged collections, by words, by meaning and by both.
+"""Run `python -m bench.ir DIR`: nDCG@10, MRR@10 and recall@100 on judged collections, by words, by
+meaning and by both.
 
-DIR holds corpus.jsonl (_id, title, text), queries.jsonl and qrels.tsv, or folders that do. Documents become tasks,
-searched through `search_unified` in separate databases: SQLite and PostgreSQL, unless --db names one.
+DIR holds corpus.jsonl (_id, title, text), queries.jsonl and qrels.tsv, or folders that do.
+Documents become tasks, searched through `search_unified` in separate databases: SQLite and
+PostgreSQL, unless --db names one.
 """
 
 import argparse
@@ -27,10 +29,14 @@ Scores = dict[str, float]
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.ir", description="Retrieval quality on judged collections.")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.ir", description="Retrieval quality on judged collections."
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--db", choices=DATABASES, help="one database instead of both")
-    parser.add_argument("--vectors", type=Path, help="a folder that keeps the vectors for the next run")
+    parser.add_argument(
+        "--vectors", type=Path, help="a folder that keeps the vectors for the next run"
+    )
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="backlog-ir-") as folder:
         vectors = given.vectors or Path(folder)
@@ -44,7 +50,13 @@ def run_in(database: str, folder: Path, vectors: Path) -> dict[str, float]:
     """Measure in a separate process, because Django has one database per process."""
     figures = {}
     with surroundings(database) as environment:
-        command = [sys.executable, "-m", "bench.ir_run", str(folder.resolve()), str(vectors.resolve())]
+        command = [
+            sys.executable,
+            "-m",
+            "bench.ir_run",
+            str(folder.resolve()),
+            str(vectors.resolve()),
+        ]
         started = subprocess.Popen(
             command, cwd=ROOT, env=environment("ir", bare=True), stdout=subprocess.PIPE, text=True
         )

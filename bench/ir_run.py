@@ -1,4 +1,6 @@
-"""Measure one database of `bench.ir`: fill it with each collection, search, and print a JSON line for each mode."""
+"""Measure one database of `bench.ir`: fill it with each collection, search, and print a JSON line
+for each mode.
+"""
 
 import json
 import sys
@@ -16,7 +18,17 @@ from django.contrib.auth.models import User  # noqa: E402
 from django.db import transaction  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
-from bench.ir import DEPTH, MODES, Judged, Scores, collections, mean, read_judgements, read_lines, score  # noqa: E402
+from bench.ir import (  # noqa: E402
+    DEPTH,
+    MODES,
+    Judged,
+    Scores,
+    collections,
+    mean,
+    read_judgements,
+    read_lines,
+    score,
+)
 from bench.kept_vectors import keep_vectors  # noqa: E402
 from resources_app.models import Task  # noqa: E402
 from search_app.filters import Filters, allowed_documents, limited_kinds  # noqa: E402
@@ -67,8 +79,12 @@ def measure(collection: Path) -> dict[str, Scores]:
 
 
 def measure_mode(collection: Path, judged: Judged, names: Names, search: Search) -> Scores:
-    queries = [query for query in read_lines(collection / "queries.jsonl") if query["_id"] in judged]
-    return mean([score(search(query["text"][:MAX_QUERY], names), judged[query["_id"]]) for query in queries])
+    queries = [
+        query for query in read_lines(collection / "queries.jsonl") if query["_id"] in judged
+    ]
+    return mean(
+        [score(search(query["text"][:MAX_QUERY], names), judged[query["_id"]]) for query in queries]
+    )
 
 
 def unified(mode: str) -> Search:

@@ -1,4 +1,6 @@
-"""Cache vectors of passages in a file, so that a second database or run need not embed the same texts again."""
+"""Cache vectors of passages in a file, so that a second database or run need not embed the same
+texts again.
+"""
 
 import hashlib
 import sqlite3
@@ -35,7 +37,9 @@ class _Kept:
         self._file.execute("INSERT OR REPLACE INTO kept VALUES (?, ?)", row)
 
     def _find(self, text: str) -> bytes | None:
-        row = self._file.execute("SELECT vector FROM kept WHERE digest = ?", [_digest(text)]).fetchone()
+        row = self._file.execute(
+            "SELECT vector FROM kept WHERE digest = ?", [_digest(text)]
+        ).fetchone()
         return row[0] if row else None
 
 

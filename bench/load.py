@@ -1,5 +1,6 @@
-"""Measure sixteen concurrent clients on two web processes: goals L1 to L3. Connections are spread evenly, as by a
-proxy.
+"""Measure sixteen concurrent clients on two web processes: goals L1 to L3.
+
+Connections are spread evenly, as by a proxy.
 """
 
 import asyncio
@@ -65,8 +66,12 @@ def _writer(ref: str) -> Source:
     return lambda: tool("write_resource", uri=uri_of(ref, "description"), operation=operation)
 
 
-def _measure(name: str, servers: Sequence[Server], sources: Sequence[Source], seconds: float) -> dict[str, Any]:
-    """Measure after one uncounted round from every client, which covers first-request costs of a process."""
+def _measure(
+    name: str, servers: Sequence[Server], sources: Sequence[Source], seconds: float
+) -> dict[str, Any]:
+    """Measure after one uncounted round from every client, which covers first-request costs of a
+    process.
+    """
     load = Load()
     asyncio.run(_drive(servers, sources, 0, Load()))
     began = time.perf_counter()
@@ -74,8 +79,12 @@ def _measure(name: str, servers: Sequence[Server], sources: Sequence[Source], se
     return load.figures(name, time.perf_counter() - began)
 
 
-async def _drive(servers: Sequence[Server], sources: Sequence[Source], until: float, load: Load) -> None:
-    await asyncio.gather(*(_work(servers[n % len(servers)], source, until, load) for n, source in enumerate(sources)))
+async def _drive(
+    servers: Sequence[Server], sources: Sequence[Source], until: float, load: Load
+) -> None:
+    await asyncio.gather(
+        *(_work(servers[n % len(servers)], source, until, load) for n, source in enumerate(sources))
+    )
 
 
 async def _work(server: Server, source: Source, until: float, load: Load) -> None:

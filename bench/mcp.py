@@ -1,4 +1,6 @@
-"""Build requests of the newest MCP protocol, which are independent, as plain HTTP; and read notifications."""
+"""Build requests of the newest MCP protocol, which are independent, as plain HTTP; and read
+notifications.
+"""
 
 import json
 from collections.abc import Iterator
@@ -35,7 +37,9 @@ def listening(client: httpx.Client, uri: str) -> Iterator[Iterator[str]]:
     call = mcp("subscriptions/listen", notifications={"resourceSubscriptions": [uri]})
     with client.stream(call.verb, call.path, json=call.body, headers=call.headers) as answer:
         if not answer.is_success:
-            raise BenchFailed(f"Listening was answered with {answer.status_code}: {answer.read()!r}")
+            raise BenchFailed(
+                f"Listening was answered with {answer.status_code}: {answer.read()!r}"
+            )
         methods = _methods(answer)
         next(methods)  # the acknowledgement: from here on nothing is missed
         yield methods

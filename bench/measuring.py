@@ -1,4 +1,7 @@
-"""Send and time requests. The sizes alternate within each row, so that a busy neighbour slows all of them equally."""
+"""Send and time requests.
+
+The sizes alternate within each row, so that a busy neighbour slows all of them equally.
+"""
 
 import statistics
 import time
@@ -52,13 +55,20 @@ class Sample:
 
 
 @contextmanager
-def open_site(database: str, tasks: int, environment: Environment, filled: Filled) -> Iterator[Site]:
+def open_site(
+    database: str, tasks: int, environment: Environment, filled: Filled
+) -> Iterator[Site]:
     with running_server(environment, filled.token) as server, server.client() as client:
         yield Site(database, tasks, environment, filled, server, client, Picks(tasks))
 
 
-def measure_rows(rows: Sequence[Row], sites: Sequence[Site], share: float = 1.0) -> list[dict[str, Any]]:
-    """Run `share` of the repetitions on each site. Rows given together alternate too, and request the same tasks."""
+def measure_rows(
+    rows: Sequence[Row], sites: Sequence[Site], share: float = 1.0
+) -> list[dict[str, Any]]:
+    """Run `share` of the repetitions on each site.
+
+    Rows given together alternate too, and request the same tasks.
+    """
     pairs = [(row, site) for row in rows for site in sites]
     sources = [(replace(site, picks=Picks(site.tasks)), row.call) for row, site in pairs]
     samples = take_turns(sources, at_least_two(rows[0].repetitions * share))

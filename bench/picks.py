@@ -34,5 +34,9 @@ class Picks:
 
     def refs(self, count: int) -> list[str]:
         """Return different refs, or all there are."""
-        plain = [n for n in range(2, self._tasks + 1) if not is_archived(n) and not is_restricted(n)]
-        return [f"TASK-{number:04d}" for number in self._chance.sample(plain, min(count, len(plain)))]
+        plain = [
+            n for n in range(2, self._tasks + 1) if not is_archived(n) and not is_restricted(n)
+        ]
+        return [
+            f"TASK-{number:04d}" for number in self._chance.sample(plain, min(count, len(plain)))
+        ]

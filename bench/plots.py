@@ -1,4 +1,5 @@
-"""Draw small multiples as SVG: a panel for each row, a line for each database, the number of tasks along the bottom.
+"""Draw small multiples as SVG: a panel for each row, a line for each database, the number of tasks
+along the bottom.
 
 They include a background, so that they are readable on light and dark pages.
 """
@@ -33,7 +34,10 @@ def panels(rows: Rows, figure: str, title: str) -> str:
     names = list(dict.fromkeys(row["name"] for row in rows))
     width, height = COLUMNS * WIDTH, HEAD + -(-len(names) // COLUMNS) * HEIGHT
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}">',
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img"'
+            f' aria-label="{escape(title)}">'
+        ),
         f'<style>{_STYLE}</style><rect class="paper" width="{width}" height="{height}"/>',
         f'<text class="name" x="10" y="21">{escape(title)}</text>',
         *_legend(rows, width),
@@ -61,17 +65,26 @@ def _panel(name: str, rows: Rows, figure: str) -> Iterator[str]:
         yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
         yield f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>'
     for at, size in enumerate(sizes):
-        yield f'<text x="{_x(at, sizes):.1f}" y="{HEIGHT - 8}" text-anchor="middle">{_short(size)}</text>'
+        yield (
+            f'<text x="{_x(at, sizes):.1f}" y="{HEIGHT - 8}"'
+            f' text-anchor="middle">{_short(size)}</text>'
+        )
     for database in dict.fromkeys(row["db"] for row in rows):
         own = sorted((row for row in rows if row["db"] == database), key=lambda row: row["tasks"])
-        yield from _line(database, [(_x(at, sizes), _y(row[figure], most), row[figure]) for at, row in enumerate(own)])
+        yield from _line(
+            database,
+            [(_x(at, sizes), _y(row[figure], most), row[figure]) for at, row in enumerate(own)],
+        )
 
 
 def _line(database: str, points: list[tuple[float, float, float]]) -> Iterator[str]:
     drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in points)
     yield f'<polyline class="line {database}" points="{drawn}"/>'
     for x, y, value in points:
-        yield f'<circle class="{database}" cx="{x:.1f}" cy="{y:.1f}" r="3"><title>{database}: {value:g}</title></circle>'
+        yield (
+            f'<circle class="{database}" cx="{x:.1f}" cy="{y:.1f}" r="3"><title>{database}:'
+            f" {value:g}</title></circle>"
+        )
 
 
 def _x(at: int, sizes: Sequence[int]) -> float:

@@ -49,7 +49,12 @@ def steps(total: int) -> Iterator[Steps]:
     if not sys.stdout.isatty():
         yield Steps(None, total)
         return
-    columns = (TextColumn("{task.description:<40}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description:<40}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns) as bar:
         yield Steps(bar, total)
 
@@ -104,7 +109,8 @@ def as_text(results: dict[str, Any]) -> str:
     console = Console(file=io.StringIO(), width=160, color_system=None, legacy_windows=False)
     facts = results["machine"]
     console.print(
-        f"{facts['cpu']}, {facts['cores']} cores, load {facts['load_before']} before the run", highlight=False
+        f"{facts['cpu']}, {facts['cores']} cores, load {facts['load_before']} before the run",
+        highlight=False,
     )
     for database in dict.fromkeys(row["db"] for row in results["rows"]):
         console.print(_row_table(results, database))
@@ -117,13 +123,26 @@ def as_text(results: dict[str, Any]) -> str:
 
 def _row_table(results: dict[str, Any], database: str) -> Table:
     rows = [row for row in results["rows"] if row["db"] == database]
-    table = Table(title=f"\n{database}: p50 / p95 / CPU of the web process, ms per request", title_justify="left")
+    table = Table(
+        title=f"\n{database}: p50 / p95 / CPU of the web process, ms per request",
+        title_justify="left",
+    )
     table.add_column("row")
     sizes = sorted({row["tasks"] for row in rows})
-    for heading in (*(f"{size:,} tasks" for size in sizes), "growth p50", "growth CPU", "CPU : floor"):
+    for heading in (
+        *(f"{size:,} tasks" for size in sizes),
+        "growth p50",
+        "growth CPU",
+        "CPU : floor",
+    ):
         table.add_column(heading, justify="right")
     for name in dict.fromkeys(row["name"] for row in rows):
-        cells = [_cell(row) for size in sizes for row in rows if (row["name"], row["tasks"]) == (name, size)]
+        cells = [
+            _cell(row)
+            for size in sizes
+            for row in rows
+            if (row["name"], row["tasks"]) == (name, size)
+        ]
         grown = results["figures"]["growth"][database][name]
         floor = results["figures"]["floor_ratio"][database].get(name, "")
         table.add_row(name, *cells, str(grown["p50"]), str(grown["cpu"]), str(floor))

@@ -39,7 +39,10 @@ def uri_of(ref: str, *field: str) -> str:
 
 
 def append_to(ref: str) -> dict[str, Any]:
-    operation = {"type": "append", "content": "\n- Checked again on staging: the plan still shows one index scan."}
+    operation = {
+        "type": "append",
+        "content": "\n- Checked again on staging: the plan still shows one index scan.",
+    }
     return {"uri": uri_of(ref, "description"), "operation": operation}
 
 
@@ -64,18 +67,30 @@ ROWS = (
     Row("mcp_get", 300, lambda picks: tool("backlog_get", id=picks.ref())),
     Row("get_resource", 1000, lambda picks: tool("get_resource", uri=uri_of(picks.ref()))),
     Row("resources_read", 1000, lambda picks: mcp("resources/read", uri=uri_of(picks.ref()))),
-    Row("rest_resource", 150, lambda picks: Call(f"/api/v1/resource/?uri={quote(uri_of(picks.ref()), safe='')}")),
+    Row(
+        "rest_resource",
+        150,
+        lambda picks: Call(f"/api/v1/resource/?uri={quote(uri_of(picks.ref()), safe='')}"),
+    ),
     Row("rest_list50", 150, lambda picks: Call("/api/v1/tasks/?limit=50")),
     Row("rest_list50_open", 150, lambda picks: Call("/api/v1/tasks/?limit=50&status=open")),
     Row("mcp_list20", 150, lambda picks: tool("backlog_list", limit=20)),
     Row("mcp_search", 100, lambda picks: tool("backlog_search", query=picks.one_of(QUERIES))),
-    Row("mcp_search_filtered", 100, lambda picks: tool("backlog_search", query=picks.one_of(QUERIES), **FILTERS)),
+    Row(
+        "mcp_search_filtered",
+        100,
+        lambda picks: tool("backlog_search", query=picks.one_of(QUERIES), **FILTERS),
+    ),
     Row("mcp_context", 50, lambda picks: tool("backlog_context", id=picks.ref())),
     Row("rest_append", 100, lambda picks: Call("/api/v1/write/", append_to(picks.ref()))),
     Row("mcp_append", 200, lambda picks: tool("write_resource", **append_to(picks.ref()))),
     Row("rest_create", 100, lambda picks: Call("/api/v1/tasks/", _new_task(picks))),
     Row("mcp_create", 200, lambda picks: tool("backlog_create", **_new_task(picks))),
-    Row("rest_batch100", 10, lambda picks: Call("/api/v1/write_batch/", {"operations": _appends(picks)})),
+    Row(
+        "rest_batch100",
+        10,
+        lambda picks: Call("/api/v1/write_batch/", {"operations": _appends(picks)}),
+    ),
     Row("mcp_batch100", 30, lambda picks: tool("write_resource_batch", operations=_appends(picks))),
 )
 

@@ -16,7 +16,13 @@ import httpx
 import psutil
 import psycopg
 
-from backlog_site.devserver.embedded import free_port, spawn, stop, throwaway_postgres, throwaway_valkey
+from backlog_site.devserver.embedded import (
+    free_port,
+    spawn,
+    stop,
+    throwaway_postgres,
+    throwaway_valkey,
+)
 from bench.calls import BenchFailed
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -66,12 +72,19 @@ def surroundings(database: str) -> Iterator[Surroundings]:
         postgres = stack.enter_context(throwaway_postgres()) if database == "postgres" else ""
 
         def environment(name: object, *, bare: bool = False) -> Environment:
-            """Return an environment. The tables are made once and copied: making them takes longer than a short run."""
+            """Return an environment.
+
+            The tables are made once and copied: making them takes longer than a short run.
+            """
             own, template = folder / str(name), folder / TEMPLATE
             if not bare and not template.exists():
                 manage(environment(TEMPLATE, bare=True), "migrate", "--verbosity", "0")
             own.mkdir() if bare else shutil.copytree(template, own)
-            url = _create_database(postgres, f"bench_{name}", None if bare else f"bench_{TEMPLATE}") if postgres else ""
+            url = (
+                _create_database(postgres, f"bench_{name}", None if bare else f"bench_{TEMPLATE}")
+                if postgres
+                else ""
+            )
             return _inherited() | {
                 "BACKLOG_DATA_DIR": str(own),
                 "DATABASE_URL": url,
@@ -84,7 +97,9 @@ def surroundings(database: str) -> Iterator[Surroundings]:
 
 
 def _inherited() -> Environment:
-    """Return the environment without the caller's site settings, which would affect the measurement."""
+    """Return the environment without the caller's site settings, which would affect the
+    measurement.
+    """
     return {name: value for name, value in os.environ.items() if not name.startswith("BACKLOG_")}
 
 
@@ -95,9 +110,14 @@ def _create_database(server: str, name: str, template: str | None) -> str:
 
 
 def manage(environment: Environment, *arguments: str) -> str:
-    """Return the output of the command. Runs in a separate process, because Django has one database per process."""
+    """Return the output of the command.
+
+    Runs in a separate process, because Django has one database per process.
+    """
     command = [sys.executable, "manage.py", *arguments]
-    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
     if run.returncode:
         raise BenchFailed(f"{arguments[0]} failed:\n{run.stderr[-2000:]}")
     return run.stdout
@@ -109,7 +129,10 @@ def fill(environment: Environment, tasks: int) -> Filled:
 
 @contextmanager
 def running_server(environment: Environment, token: str) -> Iterator[Server]:
-    """Run one web process as `make run` starts it. Its cold start ends with the first task it shows."""
+    """Run one web process as `make run` starts it.
+
+    Its cold start ends with the first task it shows.
+    """
     port = free_port()
     log = Path(environment["BACKLOG_DATA_DIR"]) / "server.log"
     with log.open("wb") as output:
@@ -128,16 +151,30 @@ def running_server(environment: Environment, token: str) -> Iterator[Server]:
 def _command(port: int) -> list[str]:
     return [
         *(sys.executable, "-m", "uvicorn", "backlog_site.asgi:application", "--port", str(port)),
-        *("--no-proxy-headers", "--no-access-log", "--no-server-header", "--log-level", "warning", "--lifespan", "on"),
+        *(
+            "--no-proxy-headers",
+            "--no-access-log",
+            "--no-server-header",
+            "--log-level",
+            "warning",
+            "--lifespan",
+            "on",
+        ),
     ]
 
 
-def _wait_for_first_answer(url: str, token: str, process: subprocess.Popen[bytes], log: Path) -> None:
+def _wait_for_first_answer(
+    url: str, token: str, process: subprocess.Popen[bytes], log: Path
+) -> None:
     deadline = time.monotonic() + STARTED_WITHIN
-    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, trust_env=False) as client:
+    with httpx.Client(
+        base_url=url, headers={"Authorization": f"Bearer {token}"}, trust_env=False
+    ) as client:
         while not _answers(client):
             if process.poll() is not None or time.monotonic() > deadline:
-                raise BenchFailed(f"The server did not start:\n{log.read_text(errors='replace')[-2000:]}")
+                raise BenchFailed(
+                    f"The server did not start:\n{log.read_text(errors='replace')[-2000:]}"
+                )
             time.sleep(0.02)
 
 

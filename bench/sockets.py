@@ -1,4 +1,6 @@
-"""Send requests and read responses with minimal work, so that the client leaves the cores to the server."""
+"""Send requests and read responses with minimal work, so that the client leaves the cores to the
+server.
+"""
 
 import asyncio
 import json
@@ -10,7 +12,9 @@ from bench.calls import Call
 
 
 class Connection:
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str
+    ) -> None:
         self._reader = reader
         self._writer = writer
         self._token = token
@@ -29,7 +33,10 @@ class Connection:
         return int(first.split()[1]), dict(line.split(b": ", 1) for line in lines if line)
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """Yield lines up to the final empty chunk. The connection stays open for seconds after it."""
+        """Yield lines up to the final empty chunk.
+
+        The connection stays open for seconds after it.
+        """
         while (line := await self._reader.readline()) not in {b"", b"0\r\n"}:
             yield line
 
@@ -53,8 +60,16 @@ async def connected(url: str, token: str) -> AsyncIterator[Connection]:
 
 def _request(call: Call, token: str) -> bytes:
     body = b"" if call.body is None else json.dumps(call.body).encode()
-    headers = {"Host": "127.0.0.1", "Authorization": f"Bearer {token}", "Content-Length": len(body), **call.headers}
+    headers = {
+        "Host": "127.0.0.1",
+        "Authorization": f"Bearer {token}",
+        "Content-Length": len(body),
+        **call.headers,
+    }
     if body:
         headers["Content-Type"] = "application/json"
-    lines = [f"{call.verb} {call.path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+    lines = [
+        f"{call.verb} {call.path} HTTP/1.1",
+        *(f"{name}: {value}" for name, value in headers.items()),
+    ]
     return "\r\n".join([*lines, "", ""]).encode() + body

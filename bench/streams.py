@@ -1,4 +1,7 @@
-"""Measure five hundred listeners of one task with one write a second: goal L4. Then their token is revoked."""
+"""Measure five hundred listeners of one task with one write a second: goal L4.
+
+Then their token is revoked.
+"""
 
 import asyncio
 import time
@@ -33,18 +36,26 @@ class Stream:
 def listen_figures(site: Site, share: float) -> dict[str, Any]:
     named = ("alice", "--name", TOKEN_NAME, "--scope", "read")
     secret = manage(site.environment, "create_token", *named).strip()
-    return asyncio.run(_measure(site, secret, at_least_two(STREAMS * share), at_least_two(WRITES * share)))
+    return asyncio.run(
+        _measure(site, secret, at_least_two(STREAMS * share), at_least_two(WRITES * share))
+    )
 
 
 async def _measure(site: Site, secret: str, count: int, writes: int) -> dict[str, Any]:
-    ref, streams, gate = site.picks.ref(), [Stream() for _ in range(count)], asyncio.Semaphore(OPENED_AT_ONCE)
+    ref, streams, gate = (
+        site.picks.ref(),
+        [Stream() for _ in range(count)],
+        asyncio.Semaphore(OPENED_AT_ONCE),
+    )
     before = site.server.rss_mb()
     tasks = [asyncio.create_task(_listen(site, secret, ref, stream, gate)) for stream in streams]
     await _until(lambda: all(stream.is_open for stream in streams), tasks)
     opened = site.server.rss_mb()
     notices = await _write(site, ref, streams, writes, tasks)
     grown = site.server.rss_mb() - opened
-    revoked_at = float(await asyncio.to_thread(manage, site.environment, "bench_revoke", TOKEN_NAME))
+    revoked_at = float(
+        await asyncio.to_thread(manage, site.environment, "bench_revoke", TOKEN_NAME)
+    )
     await _until(lambda: all(stream.closed_at for stream in streams), tasks)
     return {
         "load_listen_streams": count,
@@ -55,7 +66,9 @@ async def _measure(site: Site, secret: str, count: int, writes: int) -> dict[str
     }
 
 
-async def _listen(site: Site, secret: str, ref: str, stream: Stream, gate: asyncio.Semaphore) -> None:
+async def _listen(
+    site: Site, secret: str, ref: str, stream: Stream, gate: asyncio.Semaphore
+) -> None:
     call = mcp("subscriptions/listen", notifications={"resourceSubscriptions": [uri_of(ref)]})
     async with connected(site.server.url, secret) as connection:
         async with gate:
@@ -69,14 +82,18 @@ async def _listen(site: Site, secret: str, ref: str, stream: Stream, gate: async
     stream.closed_at = time.time()
 
 
-async def _write(site: Site, ref: str, streams: list[Stream], writes: int, tasks: list[asyncio.Task[None]]) -> Sample:
+async def _write(
+    site: Site, ref: str, streams: list[Stream], writes: int, tasks: list[asyncio.Task[None]]
+) -> Sample:
     """Measure from sending each write until every stream has received it."""
     sample = Sample()
     async with connected(site.server.url, site.server.token) as connection:
         for number in range(1, writes + 1):
             began = time.perf_counter()
             await connection.ask(tool("write_resource", **append_to(ref)))
-            await _until(lambda number=number: all(len(stream.heard) >= number for stream in streams), tasks)
+            await _until(
+                lambda number=number: all(len(stream.heard) >= number for stream in streams), tasks
+            )
             sample.walls += [stream.heard[number - 1] - began for stream in streams]
             await asyncio.sleep(max(0.0, began + 1 - time.perf_counter()))
     return sample

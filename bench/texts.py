@@ -1,5 +1,5 @@
-"""Generate texts as teams write them, the same for the same seed: markdown in lines of about 50 characters, a quarter
-empty.
+"""Generate texts as teams write them, the same for the same seed: markdown in lines of about 50
+characters, a quarter empty.
 
 The lines of this project's own specifications and demo descriptions have these measures.
 """
@@ -60,4 +60,8 @@ def _line(chance: random.Random, position: int) -> str:
 
 def _sentence(chance: random.Random) -> str:
     module = f"{chance.choice(_MODULES)}_{chance.randrange(200)}.py"
-    return f"{chance.choice(_SUBJECTS)} {chance.choice(_PREDICATES)}{chance.choice(_ENDINGS)}".format(module)
+    return (
+        f"{chance.choice(_SUBJECTS)} {chance.choice(_PREDICATES)}{chance.choice(_ENDINGS)}".format(
+            module
+        )
+    )

@@ -1,4 +1,6 @@
-"""Measure the token cost of one edit: sending the changed line, against reading and writing the whole text."""
+"""Measure the token cost of one edit: sending the changed line, against reading and writing the
+whole text.
+"""
 
 import functools
 import json
@@ -15,7 +17,8 @@ from bench.mcp import mcp
 from bench.rows import uri_of
 
 VOCABULARY = "o200k_base"
-# The vocabulary is inside the wheel; tiktoken would download it on first use. The counts are the same.
+# The vocabulary is inside the wheel; tiktoken would download it on first use. The counts are the
+# same.
 COUNTER = f"{VOCABULARY}, splintr-rs {version('splintr-rs')}"
 DESCRIPTION = 5_000
 EDITS = 10
@@ -38,17 +41,25 @@ def tools_list_tokens(client: httpx.Client) -> int:
 def edit_tokens(client: httpx.Client) -> dict[str, Any]:
     """Return the mean over some lines, each edited in both ways."""
     text = texts.markdown(DESCRIPTION, DESCRIPTION)
-    created = ask(client, Call("/api/v1/tasks/", {"title": "A long description", "description": text})).json()
+    created = ask(
+        client, Call("/api/v1/tasks/", {"title": "A long description", "description": text})
+    ).json()
     lines = [line for line in text.split("\n") if line.startswith("- ") and text.count(line) == 1]
     edited = lines[:: len(lines) // EDITS][:EDITS]
     by_line = _mean([_by_line(client, created["id"], line) for line in edited])
     whole = _mean([_whole(client, created["id"], line) for line in edited])
     ratio = round(whole["tokens"] / by_line["tokens"], 1)
-    return {"edit_tokens": {"write": by_line, "read_all_write_all": whole}, "edit_token_ratio": ratio}
+    return {
+        "edit_tokens": {"write": by_line, "read_all_write_all": whole},
+        "edit_token_ratio": ratio,
+    }
 
 
 def _by_line(client: httpx.Client, ref: str, line: str) -> dict[str, int]:
-    """Count a line edit. The agent has the text and its ETag from an earlier read or from its last write."""
+    """Count a line edit.
+
+    The agent has the text and its ETag from an earlier read or from its last write.
+    """
     uri = uri_of(ref, "description")
     etag = ask(client, Call(f"/api/v1/resource/?uri={uri}")).json()["etag"]
     operation = {"type": "str_replace", "old_str": line, "new_str": f"{line} Done on Monday."}

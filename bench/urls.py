@@ -1,4 +1,6 @@
-"""Add to the site's routes a bare view of one SELECT by primary key, the minimum cost of a request here."""
+"""Add to the site's routes a bare view of one SELECT by primary key, the minimum cost of a request
+here.
+"""
 
 from django.http import HttpRequest, JsonResponse
 from django.urls import path

@@ -11,7 +11,9 @@ from unfold.sites import UnfoldAdminSite
 from resources_app.identity.roles import is_admin
 
 NEEDS_ROLE = "The admin needs the admin role, which your account does not have."
-NEEDS_STAFF = "Your account has the admin role, but its staff status is off. Another admin can turn it on."
+NEEDS_STAFF = (
+    "Your account has the admin role, but its staff status is off. Another admin can turn it on."
+)
 
 
 class BacklogAdminSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types
@@ -20,7 +22,9 @@ class BacklogAdminSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no 
     def has_permission(self, request: HttpRequest) -> bool:
         return request.user.is_staff and is_admin(request.user)
 
-    def admin_view(self, view: Callable[..., HttpResponse], cacheable: bool = False) -> Callable[..., HttpResponse]:
+    def admin_view(
+        self, view: Callable[..., HttpResponse], cacheable: bool = False
+    ) -> Callable[..., HttpResponse]:
         answer: Callable[..., HttpResponse] = super().admin_view(view, cacheable)
 
         @wraps(answer)
@@ -30,7 +34,9 @@ class BacklogAdminSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no 
 
         return for_admins
 
-    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def login(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
         if request.method == "GET":
             self._refuse_signed_in(request)
         response: HttpResponse = super().login(request, extra_context)

@@ -15,9 +15,13 @@ MAX_IB_QUERY = 256
 
 
 def read_context(request: ReadRequest) -> Reading:
-    tokens = whole_number("max_tokens", request.parameter("max_tokens", str(DEFAULT_TOKENS)), MIN_TOKENS, MAX_TOKENS)
+    tokens = whole_number(
+        "max_tokens", request.parameter("max_tokens", str(DEFAULT_TOKENS)), MIN_TOKENS, MAX_TOKENS
+    )
     depth = whole_number("depth", request.parameter("depth", "1"), 1, MAX_DEPTH)
-    contents = build_context(request.actor.user, id=request.variables["id"], max_tokens=tokens, depth=depth)
+    contents = build_context(
+        request.actor.user, id=request.variables["id"], max_tokens=tokens, depth=depth
+    )
     return computed(request, contents, subscribable=True)
 
 
@@ -25,7 +29,9 @@ def read_ib_search(request: ReadRequest) -> Reading:
     """Search folders and resources of one tenant, as the caller sees them."""
     asked = [value for name, value in request.uri.query if name == "q"]
     if len(asked) != 1 or not asked[0].strip() or len(asked[0]) > MAX_IB_QUERY:
-        raise ValidationFailed(f"q is needed once, with 1 to {MAX_IB_QUERY} characters.", field="q", value=asked)
+        raise ValidationFailed(
+            f"q is needed once, with 1 to {MAX_IB_QUERY} characters.", field="q", value=asked
+        )
     user, client_id = request.actor.user, client_of(request)
     connection_for(user, client_id)
     limit = whole_number("limit", request.parameter("limit", "20"), 1, 100)
@@ -37,7 +43,10 @@ def read_ib_search(request: ReadRequest) -> Reading:
         limit=limit,
         cursor=request.parameter("cursor"),
     )
-    return computed(request, found | {"freshness": freshness(connection_for(user, client_id)), "untrusted": UNTRUSTED})
+    return computed(
+        request,
+        found | {"freshness": freshness(connection_for(user, client_id)), "untrusted": UNTRUSTED},
+    )
 
 
 ENTRIES = (

@@ -1,4 +1,6 @@
-"""Choose the matches to rank: all of them, or among very many the likeliest, found without reading the rest."""
+"""Choose the matches to rank: all of them, or among very many the likeliest, found without reading
+the rest.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -31,7 +33,10 @@ def gather(
         room = WINDOW - len(found)
         if room <= 0:
             break
-        found |= {one.id: one for one in backend().candidates(slot, expression, allowed, room, without=list(found))}
+        found |= {
+            one.id: one
+            for one in backend().candidates(slot, expression, allowed, room, without=list(found))
+        }
     return list(found.values())
 
 
@@ -41,10 +46,15 @@ def is_a_title(slot: str, allowed: Allowed, title_key: int) -> bool:
 
 
 def _named(slot: str, title_key: int, things: Sequence[tuple[str, int]]) -> list[int]:
-    """Return documents that are exactly what was typed. They match, because they have every word of it."""
+    """Return documents that are exactly what was typed.
+
+    They match, because they have every word of it.
+    """
     ids = prepared("titled", _titled).run(slot=slot, title_key=title_key)
     for kind, number in things:
-        ids += Document.objects.filter(slot=slot, kind=kind, object_id=number).values_list("pk", flat=True)
+        ids += Document.objects.filter(slot=slot, kind=kind, object_id=number).values_list(
+            "pk", flat=True
+        )
     return ids
 
 

@@ -1,5 +1,5 @@
-"""Implement `build_context`: a focus with its surroundings, each part as full as a token budget allows, and a ledger of
-the rest.
+"""Implement `build_context`: a focus with its surroundings, each part as full as a token budget
+allows, and a ledger of the rest.
 """
 
 import math
@@ -21,8 +21,22 @@ from resources_app.identity.roles import Person
 from resources_app.intelligencebank import browsing
 from resources_app.models import Change, Comment, Epic, IBFolder, IBResource, Resource, Task
 from resources_app.models.backlog import Item
-from resources_app.reading.read_many import BYTES_PER_TOKEN, NOTE, address_of, fitting, room_for, uri_for, weight
-from resources_app.reading.serializers import change_json, comment_json, item_line, resource_json, whole_item_json
+from resources_app.reading.read_many import (
+    BYTES_PER_TOKEN,
+    NOTE,
+    address_of,
+    fitting,
+    room_for,
+    uri_for,
+    weight,
+)
+from resources_app.reading.serializers import (
+    change_json,
+    comment_json,
+    item_line,
+    resource_json,
+    whole_item_json,
+)
 from search_app.search import MAX_QUERY, search_unified
 
 DEFAULT_TOKENS = 4000
@@ -49,7 +63,10 @@ Mirrored = IBFolder | IBResource
 
 @dataclass
 class Part:
-    """Represent one part of the context. `forms` are its renderings, the fullest first; `chosen` is the one shown."""
+    """Represent one part of the context.
+
+    `forms` are its renderings, the fullest first; `chosen` is the one shown.
+    """
 
     role: str
     uri: str
@@ -57,7 +74,12 @@ class Part:
     chosen: int | None = field(default=None)
 
     def cost(self, form: int) -> int:
-        shown = {"uri": self.uri, "role": self.role, "fidelity": FIDELITIES[form], "content": self.forms[form]}
+        shown = {
+            "uri": self.uri,
+            "role": self.role,
+            "fidelity": FIDELITIES[form],
+            "content": self.forms[form],
+        }
         return weight(shown) + 1
 
 
@@ -65,10 +87,17 @@ FIDELITIES = ("full", "summary", "reference")
 
 
 def build_context(
-    user: Person, *, id: str | None = None, query: str | None = None, max_tokens: int = DEFAULT_TOKENS, depth: int = 1
+    user: Person,
+    *,
+    id: str | None = None,
+    query: str | None = None,
+    max_tokens: int = DEFAULT_TOKENS,
+    depth: int = 1,
 ) -> dict[str, Any]:
-    """Build the context. Deterministic and never over budget: the same database and user give the same parts in the
-    same order.
+    """Build the context.
+
+    Deterministic and never over budget: the same database and user give the same parts in the same
+    order.
     """
     _check(id, query, depth)
     room = room_for(max_tokens)
@@ -81,7 +110,9 @@ def build_context(
 
 def _check(id: str | None, query: str | None, depth: int) -> None:
     if bool(id) == bool(query):
-        raise ValidationFailed("Give either id or query.", field="id", allowed_values=["id", "query"])
+        raise ValidationFailed(
+            "Give either id or query.", field="id", allowed_values=["id", "query"]
+        )
     if not 1 <= depth <= MAX_DEPTH:
         raise ValidationFailed(f"depth is 1 to {MAX_DEPTH}.", field="depth", value=depth)
 
@@ -91,9 +122,13 @@ def _focus(user: Person, id: str | None, query: str | None) -> tuple[Thing | Mir
     if id:
         return _beside(user, address_of(user, id)), []
     types = ["task", "epic", "resource"]
-    hits = [hit["uri"] for hit in search_unified(user, str(query), types=types, limit=MOST)["results"]]
+    hits = [
+        hit["uri"] for hit in search_unified(user, str(query), types=types, limit=MOST)["results"]
+    ]
     if not hits:
-        raise NotFound("Nothing matches the query.", suggestion="Use fewer or other words.", query=query)
+        raise NotFound(
+            "Nothing matches the query.", suggestion="Use fewer or other words.", query=query
+        )
     return _thing(user, hits[0]), list(_parts_at(user, "found", hits[1:]))
 
 
@@ -105,7 +140,9 @@ def _thing(user: Person, uri: str) -> Thing:
         thing = None  # for example a collection
     if not isinstance(thing, Task | Epic | Resource):
         raise ValidationFailed(
-            "Context is made for tasks, epics, files and IntelligenceBank assets.", field="id", value=uri
+            "Context is made for tasks, epics, files and IntelligenceBank assets.",
+            field="id",
+            value=uri,
         )
     return thing
 
@@ -133,11 +170,21 @@ def _around(user: Person, focus: Thing | Mirrored, depth: int) -> Iterator[Part]
 
 def _family(user: Person, focus: Item) -> Iterator[Part]:
     """Yield parent, children and siblings."""
-    tasks = Task.objects.visible_to(user).live().select_related("assignee").order_by("status", "-priority", "number")
+    tasks = (
+        Task.objects.visible_to(user)
+        .live()
+        .select_related("assignee")
+        .order_by("status", "-priority", "number")
+    )
     if isinstance(focus, Epic):
         yield from _some("child", tasks.in_epic(focus.pk), f"{uri_of(focus)}/tasks")
     elif isinstance(focus, Task) and focus.epic_id:
-        parent = Epic.objects.visible_to(user).select_related("assignee").filter(pk=focus.epic_id).first()
+        parent = (
+            Epic.objects.visible_to(user)
+            .select_related("assignee")
+            .filter(pk=focus.epic_id)
+            .first()
+        )
         if parent:
             yield _part("parent", parent)
             siblings = tasks.in_epic(focus.epic_id).exclude(pk=focus.pk)
@@ -148,15 +195,24 @@ def _neighbours(user: Person, focus: Thing | Mirrored) -> Iterator[Part]:
     """Yield dependencies and dependents, references and backlinks."""
     tasks = Task.objects.visible_to(user).select_related("assignee").order_by("number")
     if isinstance(focus, Task):
-        yield from _some("dependency", tasks.filter(dependent_rows__task=focus), f"{uri_of(focus)}/depends_on")
+        yield from _some(
+            "dependency", tasks.filter(dependent_rows__task=focus), f"{uri_of(focus)}/depends_on"
+        )
         dependents = build("tasks", query=[("filter", f"depends_on:{focus.ref}")])
         yield from _some("dependent", tasks.filter(dependency_rows__needs=focus), dependents)
     named = _mentions(focus)
     yield from _parts_at(user, "reference", named[:MOST])
     if len(named) > MOST:
-        yield _others("reference", f"{uri_of(focus)}/description" if isinstance(focus, Item) else uri_of(focus))
+        yield _others(
+            "reference",
+            f"{uri_of(focus)}/description" if isinstance(focus, Item) else uri_of(focus),
+        )
     hits = search_unified(user, focus.ref, limit=MOST)["results"]
-    naming = [hit["uri"] for hit in hits if focus.ref in (hit["snippet"]["text"] or "") and hit["uri"] != uri_of(focus)]
+    naming = [
+        hit["uri"]
+        for hit in hits
+        if focus.ref in (hit["snippet"]["text"] or "") and hit["uri"] != uri_of(focus)
+    ]
     yield from _parts_at(user, "referenced_by", naming)
 
 
@@ -168,7 +224,10 @@ def _mentions(focus: Thing | Mirrored) -> list[str]:
 
 
 def _parts_at(user: Person, role: str, uris: Sequence[str]) -> Iterator[Part]:
-    """Yield the parts visible to the caller, in address order. Tasks and epics take one query each."""
+    """Yield the parts visible to the caller, in address order.
+
+    Tasks and epics take one query each.
+    """
     items: dict[str, Thing | None] = {}
     for model in (Task, Epic):
         numbers = {uri: number for uri in uris if (number := _number(uri, model.PREFIX))}
@@ -195,14 +254,18 @@ def _existing(user: Person, uri: str) -> Thing | Mirrored | None:
 def _said(user: Person, focus: Item) -> Iterator[Part]:
     comments = Comment.objects.visible_to(user).live().filter(**{focus.KIND: focus.pk})
     yield from _some(
-        "comment", comments.select_related("task", "epic", "author").order_by("-pk"), f"{uri_of(focus)}/comments"
+        "comment",
+        comments.select_related("task", "epic", "author").order_by("-pk"),
+        f"{uri_of(focus)}/comments",
     )
 
 
 def _alike(user: Person, focus: Thing | Mirrored) -> Iterator[Part]:
     title = focus.name if isinstance(focus, Mirrored) else focus.title
     hits = search_unified(user, title[:MAX_QUERY], limit=10)["results"] if title else []
-    yield from _parts_at(user, "related", [hit["uri"] for hit in hits if hit["uri"] != uri_of(focus)])
+    yield from _parts_at(
+        user, "related", [hit["uri"] for hit in hits if hit["uri"] != uri_of(focus)]
+    )
 
 
 def _activity(user: Person, focus: Thing | Mirrored) -> Iterator[Part]:
@@ -210,7 +273,10 @@ def _activity(user: Person, focus: Thing | Mirrored) -> Iterator[Part]:
     latest = list(rows.select_related("author").order_by("-version")[: LATEST + 1])
     for change in latest[:LATEST]:
         shown = change_json(change)
-        line = f"v{change.version} {change.action} {', '.join(change.fields)} by {shown['author'] or change.via}"
+        line = (
+            f"v{change.version} {change.action} {', '.join(change.fields)} by"
+            f" {shown['author'] or change.via}"
+        )
         yield Part("change", f"{uri_of(focus)}?version={change.version}", [shown, line, line])
     if len(latest) > LATEST:
         yield _others("change", f"{uri_of(focus)}/versions")
@@ -235,17 +301,29 @@ def _part(role: str, thing: Thing | Mirrored | Comment) -> Part:
         return Part(role, said["uri"], [said, _excerpt(thing.body, EXCERPT), line])
     if isinstance(thing, Mirrored):
         full = browsing.describe_mirrored(thing)
-        summary = {"name": full["name"], "excerpt": _excerpt(thing.description, EXCERPT), "untrusted": True}
-        return Part(role, uri_of(thing), [full, summary, f"{thing.KIND} {_excerpt(thing.name, 80)}"])
+        summary = {
+            "name": full["name"],
+            "excerpt": _excerpt(thing.description, EXCERPT),
+            "untrusted": True,
+        }
+        return Part(
+            role, uri_of(thing), [full, summary, f"{thing.KIND} {_excerpt(thing.name, 80)}"]
+        )
     if isinstance(thing, Resource):
         text = thing.content or ""
         facts = resource_json(thing)
         summary = {"path": thing.path, "title": thing.title, "excerpt": _excerpt(text, EXCERPT)}
-        return Part(role, uri_of(thing), [facts | {"content": text}, summary, f"{thing.path} {thing.title}".strip()])
+        return Part(
+            role,
+            uri_of(thing),
+            [facts | {"content": text}, summary, f"{thing.path} {thing.title}".strip()],
+        )
     shown = whole_item_json(thing)
     summary = item_line(shown) | {"excerpt": _excerpt(thing.description, EXCERPT)}
     full = {name: value for name, value in shown.items() if value not in (None, [], "")}
-    return Part(role, uri_of(thing), [full, summary, f"{thing.ref} [{shown['status']}] {thing.title}"])
+    return Part(
+        role, uri_of(thing), [full, summary, f"{thing.ref} [{shown['status']}] {thing.title}"]
+    )
 
 
 def _as_seen(user: Person, parts: list[Part]) -> list[Part]:
@@ -271,7 +349,9 @@ def _unique(parts: list[Part]) -> list[Part]:
 
 
 def _choose(parts: list[Part], budget: int) -> None:
-    """Choose the focus first, then a line for each other part while there is room, then fuller forms from the front."""
+    """Choose the focus first, then a line for each other part while there is room, then fuller
+    forms from the front.
+    """
     focus, *others = parts
     left = budget - _choose_focus(focus, budget)
     for form in (2, 1, 0):
@@ -308,7 +388,9 @@ def _shorten(focus: Part, budget: int) -> None:
     keep = fitting(line, budget - (focus.cost(2) - weight(line)) - len("…".encode()))
     if keep < 1:
         raise ValidationFailed(
-            "max_tokens is too small to name this at all.", suggestion="Raise max_tokens.", field="max_tokens"
+            "max_tokens is too small to name this at all.",
+            suggestion="Raise max_tokens.",
+            field="max_tokens",
         )
     focus.forms[2] = line[:keep] + "…"
 
@@ -326,18 +408,27 @@ def _frame(focus: Thing | Mirrored, query: str | None, max_tokens: int) -> dict[
 
 def _answer(frame: dict[str, Any], parts: list[Part], room: int) -> dict[str, Any]:
     shown = [
-        {"uri": part.uri, "role": part.role, "fidelity": FIDELITIES[part.chosen], "content": part.forms[part.chosen]}
+        {
+            "uri": part.uri,
+            "role": part.role,
+            "fidelity": FIDELITIES[part.chosen],
+            "content": part.forms[part.chosen],
+        }
         for part in parts
         if part.chosen is not None
     ]
     frame["parts"] = shown
-    frame["left_out"] = _ledger([part for part in parts if part.chosen is None], room - weight(frame) - REMARK)
+    frame["left_out"] = _ledger(
+        [part for part in parts if part.chosen is None], room - weight(frame) - REMARK
+    )
     frame["tokens"] = math.ceil(weight(frame) / BYTES_PER_TOKEN)
     return frame
 
 
 def _ledger(left_out: list[Part], room: int) -> list[dict[str, Any]]:
-    """List what was left out by name while it fits, and the rest as a number, so that nothing is omitted silently."""
+    """List what was left out by name while it fits, and the rest as a number, so that nothing is
+    omitted silently.
+    """
     named: list[dict[str, Any]] = []
     for part in left_out:
         entry = {"uri": part.uri, "role": part.role}

@@ -1,4 +1,6 @@
-"""Select the documents a search may find, by visibility and filters, as one queryset that joins the query."""
+"""Select the documents a search may find, by visibility and filters, as one queryset that joins the
+query.
+"""
 
 import re
 from collections.abc import Sequence
@@ -30,7 +32,8 @@ Words = str | Sequence[str] | None
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _INTERPRETED = re.compile(
-    r"(?:(?P<status>open|in[ _-]progress|blocked|done|cancell?ed)\s+)?(?P<type>task|epic|resource|file)s?"
+    r"(?:(?P<status>open|in["
+    r" _-]progress|blocked|done|cancell?ed)\s+)?(?P<type>task|epic|resource|file)s?"
     r"(?:\s+(?:about|regarding|concerning|mentioning|named|called)\s+(?P<rest>\S.*))?",
     re.IGNORECASE | re.DOTALL,
 )
@@ -50,7 +53,9 @@ class Filters:
 _made: Memory[Any] = Memory(500)
 
 
-def parse_filters(user: Person, types: Words, status: Words, parent_id: Any, assignee: Any, label: Words) -> Filters:
+def parse_filters(
+    user: Person, types: Words, status: Words, parent_id: Any, assignee: Any, label: Words
+) -> Filters:
     return Filters(
         types=_known("types", types, TYPES),
         status=_known("status", status, tuple(Status.labels)),
@@ -61,7 +66,8 @@ def parse_filters(user: Person, types: Words, status: Words, parent_id: Any, ass
 
 
 def interpret(text: str, filters: Filters) -> tuple[str, Filters]:
-    """Turn "blocked tasks about login" into "login" among the blocked tasks, and "blocked tasks" into no words.
+    """Turn "blocked tasks about login" into "login" among the blocked tasks, and "blocked tasks"
+    into no words.
 
     Explicit filters take precedence.
     """
@@ -77,15 +83,20 @@ def interpret(text: str, filters: Filters) -> tuple[str, Filters]:
     return match["rest"] or "", replace(filters, types=(kind,))
 
 
-def allowed_documents(user: Person, slot: str, filters: Filters, limited: Sequence[str]) -> Allowed | None:
+def allowed_documents(
+    user: Person, slot: str, filters: Filters, limited: Sequence[str]
+) -> Allowed | None:
     """Return the allowed documents. `limited` is the result of `limited_kinds`.
 
-    Returns None when nothing can be found. A user without read access learns nothing, not even from timing.
+    Returns None when nothing can be found. A user without read access learns nothing, not even from
+    timing.
     """
     if not may_read(user):
         return None
     key = (slot, filters, user.pk, sight_of(user), limited)
-    made: Allowed = _made.get(key, lambda: _allowed(_documents(user, slot, filters, limited), filters, bool(limited)))
+    made: Allowed = _made.get(
+        key, lambda: _allowed(_documents(user, slot, filters, limited), filters, bool(limited))
+    )
     return made
 
 
@@ -100,15 +111,18 @@ def _allowed(rows: QuerySet[Document], filters: Filters, with_limited: bool) -> 
 
 
 def limited_kinds(user: Person) -> tuple[str, ...]:
-    """Return the kinds of which the caller sees restricted objects. Most users see none, so no document is checked for
-    it.
+    """Return the kinds of which the caller sees restricted objects.
+
+    Most users see none, so no document is checked for it.
     """
     if not may_read(user):
         return ()
     if is_admin(user):
         return tuple(SOURCES)
     key = (user.pk, sight_of(user))
-    sql, params = _made.get(key, lambda: _as_sql(User.objects.filter(pk=user.pk or 0).values_list(*_sights(user))))
+    sql, params = _made.get(
+        key, lambda: _as_sql(User.objects.filter(pk=user.pk or 0).values_list(*_sights(user)))
+    )
     with connection.cursor() as cursor:
         cursor.execute(sql, params)
         found = cursor.fetchone() or ()
@@ -116,7 +130,10 @@ def limited_kinds(user: Person) -> tuple[str, ...]:
 
 
 def _sights(user: Person) -> list[Exists]:
-    """Return an Exists per kind of restricted object. The mirror's own query decides what a link opens."""
+    """Return an Exists per kind of restricted object.
+
+    The mirror's own query decides what a link opens.
+    """
     links = IBLink.objects.filter(user=user.pk)
     return [
         Exists(links if kind in IB_KINDS else source.model.objects.limited_to_groups_of(user))
@@ -133,9 +150,12 @@ def documents(user: Person, slot: str, filters: Filters) -> QuerySet[Document]:
     return _documents(user, slot, filters, limited_kinds(user))
 
 
-def _documents(user: Person, slot: str, filters: Filters, limited: Sequence[str]) -> QuerySet[Document]:
-    """Return the matching documents. Databases check conditions in this order: cheap and selective first, visibility
-    last.
+def _documents(
+    user: Person, slot: str, filters: Filters, limited: Sequence[str]
+) -> QuerySet[Document]:
+    """Return the matching documents.
+
+    Databases check conditions in this order: cheap and selective first, visibility last.
     """
     rows = Document.objects.filter(slot=slot)
     if filters.types:
@@ -158,7 +178,10 @@ def _numbers(statuses: Sequence[str]) -> list[int]:
 
 
 def _labelled(rows: QuerySet[Document], labels: Sequence[str]) -> QuerySet[Document]:
-    """Filter by any of the labels. Searching the column is exact in each database, which LIKE is not."""
+    """Filter by any of the labels.
+
+    Searching the column is exact in each database, which LIKE is not.
+    """
     wanted = Q()
     for position, label in enumerate(labels):
         place = StrIndex(F("labels"), Value(f"{SEPARATOR}{label}{SEPARATOR}"))
@@ -168,7 +191,8 @@ def _labelled(rows: QuerySet[Document], labels: Sequence[str]) -> QuerySet[Docum
 
 
 def _visible(user: Person, kinds: Sequence[str]) -> Q:
-    """Check restricted documents on the objects themselves, through the one place that decides visibility.
+    """Check restricted documents on the objects themselves, through the one place that decides
+    visibility.
 
     Admins see everything except what IntelligenceBank decides about.
     """
@@ -177,18 +201,28 @@ def _visible(user: Person, kinds: Sequence[str]) -> Q:
     for kind in kinds:
         things = SOURCES[kind].model.objects
         if kind in IB_KINDS:
-            visible |= Q(Exists(things.visible_to(user).filter(pk=OuterRef("object_id"))), kind=kind)
+            visible |= Q(
+                Exists(things.visible_to(user).filter(pk=OuterRef("object_id"))), kind=kind
+            )
         elif not admin:
             visible |= Q(kind=kind, object_id__in=things.limited_to_groups_of(user).values("pk"))
     return visible
 
 
 def _below(parent: str) -> Q:
-    return Q(parent=parent) if parse_ref(parent, "EPIC") else Q(parent=parent) | Q(parent__startswith=f"{parent}/")
+    return (
+        Q(parent=parent)
+        if parse_ref(parent, "EPIC")
+        else Q(parent=parent) | Q(parent__startswith=f"{parent}/")
+    )
 
 
 def _assigned(number: int) -> Q:
-    return Q(assignee_id__isnull=True, kind__in=("task", "epic")) if number == NOBODY else Q(assignee_id=number)
+    return (
+        Q(assignee_id__isnull=True, kind__in=("task", "epic"))
+        if number == NOBODY
+        else Q(assignee_id=number)
+    )
 
 
 def _person(user: Person, username: str) -> int:
@@ -203,7 +237,9 @@ def _known(name: str, given: Words, known: Sequence[str]) -> tuple[str, ...]:
     values = _values(name, given)
     for value in values:
         if value not in known:
-            raise ValidationFailed(f"{name} cannot be {value!r}.", field=name, value=value, allowed_values=list(known))
+            raise ValidationFailed(
+                f"{name} cannot be {value!r}.", field=name, value=value, allowed_values=list(known)
+            )
     return values
 
 
@@ -214,7 +250,9 @@ def _values(name: str, given: Words, *, split: bool = True) -> tuple[str, ...]:
     if isinstance(given, str):
         given = given.split(",") if split else [given]
     if not isinstance(given, list | tuple) or len(given) > MAX_VALUES:
-        raise ValidationFailed(f"{name} must be a list of at most {MAX_VALUES} texts.", field=name, value=given)
+        raise ValidationFailed(
+            f"{name} must be a list of at most {MAX_VALUES} texts.", field=name, value=given
+        )
     return tuple(text for value in given if (text := _text(name, value)))
 
 
@@ -226,12 +264,21 @@ def _text(name: str, value: Any) -> str:
 
 def _parent(user: Person, given: Any) -> str:
     parent = "" if given is None else _text("parent_id", given)
-    if parent and not parse_ref(parent, "EPIC") and not re.match(r"(resources|artifacts)(/|$)|ib://\w", parent):
+    if (
+        parent
+        and not parse_ref(parent, "EPIC")
+        and not re.match(r"(resources|artifacts)(/|$)|ib://\w", parent)
+    ):
         raise ValidationFailed(
             "parent_id must be an epic's id or a folder's path.",
             field="parent_id",
             value=parent,
-            allowed_values=["EPIC-0001", "resources/folder", "artifacts/folder", "ib://{clientid}/folders/{id}"],
+            allowed_values=[
+                "EPIC-0001",
+                "resources/folder",
+                "artifacts/folder",
+                "ib://{clientid}/folders/{id}",
+            ],
         )
     if may_read(user):
         require_items(user, "parent_id", [parent])

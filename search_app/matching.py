@@ -1,4 +1,6 @@
-"""Find a page of documents: lexical matches, joined by semantic ones where there are vectors, in one ranking."""
+"""Find a page of documents: lexical matches, joined by semantic ones where there are vectors, in
+one ranking.
+"""
 
 import re
 from collections.abc import Sequence
@@ -34,7 +36,9 @@ class Found:
     is_hybrid: bool = False
 
 
-def find(user: Person, slot: str, text: str, filters: Filters, sort: str, offset: int, limit: int) -> Found:
+def find(
+    user: Person, slot: str, text: str, filters: Filters, sort: str, offset: int, limit: int
+) -> Found:
     limited = limited_kinds(user)
     allowed = allowed_documents(user, slot, filters, limited)
     if allowed is None:
@@ -43,7 +47,9 @@ def find(user: Person, slot: str, text: str, filters: Filters, sort: str, offset
     overall = statistics(slot)
 
     def visible() -> Allowed:
-        return (allowed_documents(user, slot, Filters(), limited) if filters != Filters() else None) or allowed
+        return (
+            allowed_documents(user, slot, Filters(), limited) if filters != Filters() else None
+        ) or allowed
 
     terms = find_terms(slot, text, visible)
     if not terms:
@@ -61,25 +67,50 @@ def newest(user: Person, slot: str, filters: Filters, offset: int, limit: int) -
 
 
 class _Lookup:
-    def __init__(self, slot: str, text: str, terms: list[Term], allowed: Allowed, overall: Statistics) -> None:
-        self.slot, self.text, self.terms, self.allowed, self.overall = slot, text, terms, allowed, overall
+    def __init__(
+        self, slot: str, text: str, terms: list[Term], allowed: Allowed, overall: Statistics
+    ) -> None:
+        self.slot, self.text, self.terms, self.allowed, self.overall = (
+            slot,
+            text,
+            terms,
+            allowed,
+            overall,
+        )
         self.expression = Expression(tuple(term.clause for term in terms))
         self.matching = backend().count(slot, self.expression, allowed)
 
     def recent(self, offset: int, limit: int) -> Found:
-        """Return lexical matches only: sorting by time needs a similarity threshold, which semantic search lacks."""
-        page = backend().page(self.slot, self.expression, self.allowed, "recent", offset=offset, limit=limit)
+        """Return lexical matches only: sorting by time needs a similarity threshold, which semantic
+        search lacks.
+        """
+        page = backend().page(
+            self.slot, self.expression, self.allowed, "recent", offset=offset, limit=limit
+        )
         return Found(page, self.matching, terms=self.terms)
 
     def relevant(self, offset: int, limit: int) -> Found:
         named, key = exact_ids(self.text), title_key(self.text)
         meant = meaning.understood(self.text) if not named and meaning.is_ready() else ""
-        window = gather(self.slot, self.terms, self.allowed, self.matching, title_key=key, exact_ids=named)
+        window = gather(
+            self.slot, self.terms, self.allowed, self.matching, title_key=key, exact_ids=named
+        )
         near = meaning.near_documents(meant, self.allowed, NEAR) if meant else {}
         beside = self._beside(near, window)
         similar = near | self._similarity(meant, window, near) if meant else None
-        ranked = rank([*window, *beside], self.terms, self.overall, title_key=key, exact_ids=named, meaning=similar)
-        hits = [one for one in ranked if not one.is_semantic or near.get(one.candidate.id, 0.0) >= meaning.FLOOR]
+        ranked = rank(
+            [*window, *beside],
+            self.terms,
+            self.overall,
+            title_key=key,
+            exact_ids=named,
+            meaning=similar,
+        )
+        hits = [
+            one
+            for one in ranked
+            if not one.is_semantic or near.get(one.candidate.id, 0.0) >= meaning.FLOOR
+        ]
         # Candidates outside the window that have query words are already counted among the matches.
         semantic_total = sum(1 for one in hits if one.is_semantic)
         by_id = {one.candidate.id: one for one in hits}
@@ -90,7 +121,9 @@ class _Lookup:
         others = sorted(near.keys() - {one.id for one in window})
         return backend().among(self.slot, others, self.allowed) if others else []
 
-    def _similarity(self, meant: str, window: Sequence[Candidate], near: dict[int, float]) -> dict[int, float]:
+    def _similarity(
+        self, meant: str, window: Sequence[Candidate], near: dict[int, float]
+    ) -> dict[int, float]:
         return meaning.similarity(meant, [one.id for one in window if one.id not in near])
 
     def _page(self, order: list[int], total: int, offset: int, limit: int) -> list[int]:
@@ -99,7 +132,13 @@ class _Lookup:
         if len(page) < limit and offset + len(page) < total:
             beyond, missing = max(offset - len(order), 0), limit - len(page)
             page += backend().page(
-                self.slot, self.expression, self.allowed, "newest", offset=beyond, limit=missing, without=order
+                self.slot,
+                self.expression,
+                self.allowed,
+                "newest",
+                offset=beyond,
+                limit=missing,
+                without=order,
             )
         return page
 

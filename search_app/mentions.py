@@ -10,4 +10,8 @@ MOST = 12
 
 def mentioned_in(user: Person, ref: str, besides: str = "") -> list[dict[str, Any]]:
     hits = search_unified(user, ref, limit=MOST)["results"]
-    return [hit for hit in hits if ref != hit["id"] and besides != hit["uri"] and ref in (hit["snippet"]["text"] or "")]
+    return [
+        hit
+        for hit in hits
+        if ref != hit["id"] and besides != hit["uri"] and ref in (hit["snippet"]["text"] or "")
+    ]

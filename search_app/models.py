@@ -1,4 +1,7 @@
-"""Store the index: a row per searchable object, and which of the two slots is in use. Each backend stores the texts."""
+"""Store the index: a row per searchable object, and which of the two slots is in use.
+
+Each backend stores the texts.
+"""
 
 from django.db import models
 
@@ -64,10 +67,11 @@ class Document(models.Model):
 
 
 class Passage(models.Model):
-    """Store a stretch of text as a vector. Both slots share it: vectors depend only on the text, and a rebuild needs
-    none.
+    """Store a stretch of text as a vector. Both slots share it: vectors depend only on the text,
+    and a rebuild needs none.
 
-    All passages of an object are written at once with new ids, so a cached copy only reads ids after its last one.
+    All passages of an object are written at once with new ids, so a cached copy only reads ids
+    after its last one.
     """
 
     kind = models.CharField(max_length=12)

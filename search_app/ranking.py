@@ -1,7 +1,8 @@
-"""Score candidates: BM25 with a heavier title, joined by semantic similarity, then small bonuses that settle near-ties.
+"""Score candidates: BM25 with a heavier title, joined by semantic similarity, then small bonuses
+that settle near-ties.
 
-Scores are the same for each database. A score is absolute: it does not depend on the other candidates, so pages,
-filters and the size of the window do not change it.
+Scores are the same for each database. A score is absolute: it does not depend on the other
+candidates, so pages, filters and the size of the window do not change it.
 """
 
 import math
@@ -19,7 +20,8 @@ TITLE_WEIGHT = 5.0
 PREFIX_WEIGHT = 0.5
 # Weight of a corrected word, relative to the typed word.
 CORRECTED_WEIGHT = 0.5
-# Maximum share of the parts of an identifier such as 9f86d081, relative to the whole, if the whole is known.
+# Maximum share of the parts of an identifier such as 9f86d081, relative to the whole, if the whole
+# is known.
 PARTS_WEIGHT = 0.25
 TITLE_COVERAGE, COORDINATION, RECENCY = 0.2, 0.15, 0.01
 # Weight of semantic similarity in the sum, if there is any; words get the rest.
@@ -28,7 +30,10 @@ MEANING = 0.5
 UNRELATED, SIMILARITY_RANGE = 0.1, 0.6
 RECENCY_HALF_LIFE_DAYS = 30.0
 EXACT_ID, EXACT_TITLE = 10.0, 5.0
-_KIND_ORDER = {kind: position for position, kind in enumerate(("epic", "task", "resource", "ib_folder", "ib_resource"))}
+_KIND_ORDER = {
+    kind: position
+    for position, kind in enumerate(("epic", "task", "resource", "ib_folder", "ib_resource"))
+}
 
 
 class Parts(NamedTuple):
@@ -92,13 +97,17 @@ def rank(
         return []
     patterns = _patterns(terms, statistics.documents)
     whole = sum(pattern.most for pattern in patterns)
-    lexical = [_lexical(candidate, patterns, whole, statistics.average_length) for candidate in candidates]
+    lexical = [
+        _lexical(candidate, patterns, whole, statistics.average_length) for candidate in candidates
+    ]
     pinned = set(exact_ids)
     share = MEANING * _understood_share(terms, patterns, whole) if meaning else 0.0
     scaled = _scaled(meaning, candidates, lexical) if meaning else {}
     today = _end_of_today()
     ranked = []
-    for candidate, (bm25, in_title, present, has_typed_word) in zip(candidates, lexical, strict=True):
+    for candidate, (bm25, in_title, present, has_typed_word) in zip(
+        candidates, lexical, strict=True
+    ):
         # In the order of Parts; keyword arguments would take twice as long for each of hundreds.
         parts = Parts(
             bm25,
@@ -115,7 +124,10 @@ def rank(
 
 
 def _understood_share(terms: Sequence[Term], patterns: Sequence[_Pattern], whole: float) -> float:
-    """Return the share of the query the model can read, by weight. It cannot read an identifier such as 9f86d081."""
+    """Return the share of the query the model can read, by weight.
+
+    It cannot read an identifier such as 9f86d081.
+    """
     wholes = {term.part_of for term in terms if term.part_of}
     opaque = (
         pattern.most
@@ -130,10 +142,13 @@ def _scaled(
 ) -> dict[int, float]:
     """Scale the similarities. A candidate without a vector keeps its lexical rank.
 
-    It gets the same share of the best similarity as it has of the best text score. Otherwise search would be worse
-    during embedding than without a model.
+    It gets the same share of the best similarity as it has of the best text score. Otherwise search
+    would be worse during embedding than without a model.
     """
-    scaled = {number: max((value - UNRELATED) / SIMILARITY_RANGE, 0.0) for number, value in similarities.items()}
+    scaled = {
+        number: max((value - UNRELATED) / SIMILARITY_RANGE, 0.0)
+        for number, value in similarities.items()
+    }
     best_meaning, best_text = max(scaled.values()), max(one.bm25 for one in lexical) or 1.0
     for candidate, one in zip(candidates, lexical, strict=True):
         scaled.setdefault(candidate.id, best_meaning * one.bm25 / best_text)
@@ -141,7 +156,10 @@ def _scaled(
 
 
 def _end_of_today() -> float:
-    """Return the end of today in days since 1970. Equal all day, so that equal searches have equal scores."""
+    """Return the end of today in days since 1970.
+
+    Equal all day, so that equal searches have equal scores.
+    """
     return math.floor(time.time() / 86400) + 1.0
 
 
@@ -151,7 +169,12 @@ def inverse_frequency(frequency: int, documents: int) -> float:
 
 
 def _order(ranked: Ranked) -> tuple[float, bool, int, int]:
-    return -ranked.score, ranked.is_semantic, _KIND_ORDER[ranked.candidate.kind], ranked.candidate.object_id
+    return (
+        -ranked.score,
+        ranked.is_semantic,
+        _KIND_ORDER[ranked.candidate.kind],
+        ranked.candidate.object_id,
+    )
 
 
 def _patterns(terms: Sequence[Term], documents: int) -> list[_Pattern]:
@@ -162,11 +185,14 @@ def _patterns(terms: Sequence[Term], documents: int) -> list[_Pattern]:
 
 
 def _share_out(weights: list[float], terms: Sequence[Term], whole: str) -> None:
-    """Weigh an identifier against its parts. Near twins share most parts, and the exact one must rank above them.
+    """Weigh an identifier against its parts. Near twins share most parts, and the exact one must
+    rank above them.
 
     If no document has the whole, only the parts count.
     """
-    own = next((at for at, term in enumerate(terms) if whole in {term.word, term.corrected_from}), None)
+    own = next(
+        (at for at, term in enumerate(terms) if whole in {term.word, term.corrected_from}), None
+    )
     parts = [at for at, term in enumerate(terms) if term.part_of == whole]
     if own is None:
         return
@@ -190,7 +216,9 @@ def _pattern(term: Term, most: float) -> _Pattern:
     )
 
 
-def _lexical(candidate: Candidate, patterns: Sequence[_Pattern], whole: float, average_length: float) -> _Lexical:
+def _lexical(
+    candidate: Candidate, patterns: Sequence[_Pattern], whole: float, average_length: float
+) -> _Lexical:
     norm = K1 * (1 - B + B * candidate.length / average_length)
     title, body = candidate.title, candidate.body
     total = in_title = present = 0.0

@@ -22,7 +22,14 @@ from resources_app.vocabulary import Status
 from search_app.backends import backend
 from search_app.backends.base import Expression, Token
 from search_app.candidates import is_a_title
-from search_app.filters import Filters, Words, allowed_documents, interpret, limited_kinds, parse_filters
+from search_app.filters import (
+    Filters,
+    Words,
+    allowed_documents,
+    interpret,
+    limited_kinds,
+    parse_filters,
+)
 from search_app.index.documents import SOURCES, comments_on, fields_of, title_key, title_of
 from search_app.index.rows import live_slot, live_state
 from search_app.matching import Found, find, newest
@@ -57,7 +64,10 @@ def search_unified(
     explain: bool = False,
     max_tokens: int | None = None,
 ) -> dict[str, Any]:
-    """Search everything. With `max_tokens` a page ends before it exceeds that; its cursor continues there."""
+    """Search everything.
+
+    With `max_tokens` a page ends before it exceeds that; its cursor continues there.
+    """
     text = _checked_query(query)
     _check_page(sort, limit)
     filters = parse_filters(user, types, status, parent_id, assignee, label)
@@ -80,13 +90,16 @@ def search_unified(
         "query": text,
         "search_mode": "hybrid" if found.is_hybrid else "bm25",
         "index_version": index_version,
-        "next_cursor": _cursor(after, request) if after < found.total + found.semantic_total else None,
+        "next_cursor": _cursor(after, request)
+        if after < found.total + found.semantic_total
+        else None,
     }
     return answer | ({"explain": _explanation(wanted, narrowed, found.terms)} if explain else {})
 
 
 def matching_numbers(model: type[Model], text: str) -> QuerySet[Any]:
-    """Return the numbers of a model's objects that contain every word, for `search=` of a collection.
+    """Return the numbers of a model's objects that contain every word, for `search=` of a
+    collection.
 
     Words are not corrected: known words depend on the caller, and a filter must mean what it says.
     """
@@ -101,7 +114,10 @@ def matching_numbers(model: type[Model], text: str) -> QuerySet[Any]:
 
 
 def has_every_word(text: str, wanted: str) -> bool:
-    """Return whether `matching_numbers` would match this text. For texts that are no longer indexed."""
+    """Return whether `matching_numbers` would match this text.
+
+    For texts that are no longer indexed.
+    """
     tokens = set(analyse(text))
     terms = parse(_UNSTORABLE.sub(" ", wanted)[:MAX_QUERY])
     return bool(terms) and all(any(_has(tokens, token) for token in term.clause) for term in terms)
@@ -116,15 +132,18 @@ def _has(tokens: set[str], wanted: Token) -> bool:
 class _Rendering:
     """Render documents as results. The objects are fetched through `visible_to` again."""
 
-    def __init__(self, user: Person, found: Found, with_content: bool, with_scores: bool, explain: bool) -> None:
+    def __init__(
+        self, user: Person, found: Found, with_content: bool, with_scores: bool, explain: bool
+    ) -> None:
         self.user, self.found = user, found
         self.with_content, self.with_scores, self.explain = with_content, with_scores, explain
         self.lookup = Lookup([term.clause for term in found.terms])
         self.places = self._places()
 
     def results(self) -> tuple[list[dict[str, Any]], bool]:
-        """Return the results, and whether the page is complete. It ends early where the contents exceed the answer
-        limit.
+        """Return the results, and whether the page is complete.
+
+        It ends early where the contents exceed the answer limit.
         """
         results: list[dict[str, Any]] = []
         room = MAX_ANSWER
@@ -144,10 +163,13 @@ class _Rendering:
         for kind in {kind for _, (kind, _) in shown if kind}:
             numbers = [number for _, (of_kind, number) in shown if of_kind == kind]
             things |= {(kind, thing.pk): thing for thing in self._visible(kind, numbers)}
-            comments |= {(kind, number): said.bodies for number, said in comments_on(kind, numbers).items()}
+            comments |= {
+                (kind, number): said.bodies for number, said in comments_on(kind, numbers).items()
+            }
         found = [(number, place) for number, place in shown if place in things]
         yield from Mask(self.user).all_shown(
-            self._result(number, things.pop(place), comments.pop(place, ())) for number, place in found
+            self._result(number, things.pop(place), comments.pop(place, ()))
+            for number, place in found
         )
 
     def _visible(self, kind: str, numbers: list[int]) -> list[Any]:
@@ -181,14 +203,19 @@ class _Rendering:
         if self.with_scores:
             result["score"] = ranked.score if ranked else 0.0
         if self.with_content:
-            result["content"] = next(field.text for field in fields if field.name in {"description", "content"})
+            result["content"] = next(
+                field.text for field in fields if field.name in {"description", "content"}
+            )
         if self.explain:
             result["explain"] = _rounded(ranked.parts) if ranked else {"beyond_ranking": True}
         return result
 
 
 def _within(results: list[dict[str, Any]], room: int) -> list[dict[str, Any]]:
-    """Return the results that fit. The first is always included, its content truncated if necessary."""
+    """Return the results that fit.
+
+    The first is always included, its content truncated if necessary.
+    """
     left = room - FRAME - NOTE
     for position, result in enumerate(results):
         left -= weight(result) + 1
@@ -217,16 +244,22 @@ def _checked_query(query: Any) -> str:
         raise ValidationFailed("query must be a text.", field="query", value=query)
     if len(query) > MAX_QUERY:
         raise ValidationFailed(
-            f"query must be at most {MAX_QUERY} characters (got {len(query)}).", field="query", max_length=MAX_QUERY
+            f"query must be at most {MAX_QUERY} characters (got {len(query)}).",
+            field="query",
+            max_length=MAX_QUERY,
         )
     return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", query)
 
 
 def _check_page(sort: Any, limit: Any) -> None:
     if sort not in SORTS:
-        raise ValidationFailed(f"sort cannot be {sort!r}.", field="sort", value=sort, allowed_values=list(SORTS))
+        raise ValidationFailed(
+            f"sort cannot be {sort!r}.", field="sort", value=sort, allowed_values=list(SORTS)
+        )
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
-        raise ValidationFailed(f"limit must be a whole number from 1 to {MAX_LIMIT}.", field="limit", value=limit)
+        raise ValidationFailed(
+            f"limit must be a whole number from 1 to {MAX_LIMIT}.", field="limit", value=limit
+        )
 
 
 def _fingerprint(text: str, filters: Filters, sort: str) -> str:
@@ -242,13 +275,17 @@ def _offset(cursor: Any, request: str) -> int:
     if cursor is None or cursor == "":
         return 0
     try:
-        offset, of_request = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii").split(".")
+        offset, of_request = (
+            base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii").split(".")
+        )
         if of_request != request or not offset.isdigit() or len(offset) > 9:
             raise ValueError
         return int(offset)
     except (ValueError, TypeError, AttributeError, UnicodeError, binascii.Error):
         raise ValidationFailed(
-            "cursor must be the next_cursor of an answer to the same query and filters.", field="cursor", value=cursor
+            "cursor must be the next_cursor of an answer to the same query and filters.",
+            field="cursor",
+            value=cursor,
         ) from None
 
 
@@ -257,9 +294,14 @@ def _rounded(parts: Parts) -> dict[str, float]:
 
 
 def _explanation(text: str, filters: Filters, terms: Sequence[Term]) -> dict[str, Any]:
-    """Explain how the words were read. Omits frequencies, which include documents the caller may not see."""
+    """Explain how the words were read.
+
+    Omits frequencies, which include documents the caller may not see.
+    """
     return {
         "searched": text,
         "filters": {"types": filters.types, "status": filters.status},
-        "terms": [{"word": term.word, "corrected_from": term.corrected_from or None} for term in terms],
+        "terms": [
+            {"word": term.word, "corrected_from": term.corrected_from or None} for term in terms
+        ],
     }

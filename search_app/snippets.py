@@ -1,4 +1,6 @@
-"""Show why an object was found: about 120 characters around the best match, as plain text with highlight offsets."""
+"""Show why an object was found: about 120 characters around the best match, as plain text with
+highlight offsets.
+"""
 
 import re
 import unicodedata
@@ -19,10 +21,15 @@ NEIGHBOURHOOD = 400
 
 _MARKDOWN = (
     (re.compile(r"^[ \t]{0,8}(?:```|~~~)[^\n]*$", re.MULTILINE), ""),
-    (re.compile(r"!?\[([^\[\]\n]{0,500})\]\([^()\s]{0,2000}(?:[ \t]+\"[^\"\n]{0,200}\")?\)"), r"\1"),
+    (
+        re.compile(r"!?\[([^\[\]\n]{0,500})\]\([^()\s]{0,2000}(?:[ \t]+\"[^\"\n]{0,200}\")?\)"),
+        r"\1",
+    ),
     (
         re.compile(
-            r"^[ \t]{0,8}(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+(?:\[[ xX]\][ \t]+)?|\d{1,4}[.)][ \t]+)", re.MULTILINE
+            r"^[ \t]{0,8}(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+(?:\[[ xX]\][ \t]+)?|\d{1,4}[.)]["
+            r" \t]+)",
+            re.MULTILINE,
         ),
         "",
     ),
@@ -63,10 +70,17 @@ class Lookup(dict[str, int | None]):
         self._exact = {token.text: number for token, number in tokens if not token.is_prefix}
         self._prefixes = [(token.text, number) for token, number in tokens if token.is_prefix]
         roots = {_root(token.text) for token, _ in tokens}
-        self._roots = re.compile("|".join(map(re.escape, sorted(roots))), re.IGNORECASE) if roots else _NOTHING
+        self._roots = (
+            re.compile("|".join(map(re.escape, sorted(roots))), re.IGNORECASE)
+            if roots
+            else _NOTHING
+        )
 
     def likely_words(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Yield likely matches quickly. Misses only words that are not written like the beginning of their token."""
+        """Yield likely matches quickly.
+
+        Misses only words that are not written like the beginning of their token.
+        """
         if not text.isascii():
             yield from words(text)
             return
@@ -84,12 +98,19 @@ class Lookup(dict[str, int | None]):
         for token in tokens:
             if token in self._exact:
                 return self._exact[token]
-        begun = (number for prefix, number in self._prefixes if any(token.startswith(prefix) for token in tokens))
+        begun = (
+            number
+            for prefix, number in self._prefixes
+            if any(token.startswith(prefix) for token in tokens)
+        )
         return next(begun, None)
 
 
 def _root(token: str) -> str:
-    """Return what a text must contain for a match to be likely. Endings and inner hyphens may differ."""
+    """Return what a text must contain for a match to be likely.
+
+    Endings and inner hyphens may differ.
+    """
     word = token.removeprefix(AS_WRITTEN)
     return word[: 4 if len(word) > 5 else 3]
 
@@ -122,7 +143,11 @@ def _flat(text: str) -> str:
 
 
 def _places(fields: Sequence[Field], lookup: Lookup, split: _Split) -> list[_Place]:
-    places = (_Place(field, list(_indexed_matches(field.text, lookup, split))) for field in fields if field.text)
+    places = (
+        _Place(field, list(_indexed_matches(field.text, lookup, split)))
+        for field in fields
+        if field.text
+    )
     return [place for place in places if place.matches]
 
 
@@ -144,8 +169,10 @@ def _matches(text: str, lookup: Lookup, split: _Split = words) -> Iterator[_Matc
 
 
 def _shown(place: _Place, lookup: Lookup) -> tuple[str, list[list[int]]]:
-    """Return the text to show. Only the neighbourhood of the match is stripped of Markdown, which may hide it, as in a
-    link's URL.
+    """Return the text to show.
+
+    Only the neighbourhood of the match is stripped of Markdown, which may hide it, as in a link's
+    URL.
     """
     raw = place.field.text
     first, last = _densest(place.matches)
@@ -173,13 +200,17 @@ def _lines_around(text: str, first: int, last: int) -> tuple[int, int]:
     return start, end
 
 
-def _cut(text: str, matches: Sequence[_Match], *, is_start: bool, is_end: bool) -> tuple[str, list[list[int]]]:
+def _cut(
+    text: str, matches: Sequence[_Match], *, is_start: bool, is_end: bool
+) -> tuple[str, list[list[int]]]:
     start, end = _window(text, matches)
     head = "" if is_start and start == 0 else "…"
     tail = "" if is_end and end == len(text) else "…"
     shift = len(head) - start
     inside = [match for match in matches if start <= match.start and match.end <= end]
-    return head + text[start:end] + tail, _merged([[match.start + shift, match.end + shift] for match in inside])
+    return head + text[start:end] + tail, _merged(
+        [[match.start + shift, match.end + shift] for match in inside]
+    )
 
 
 def _window(text: str, matches: Sequence[_Match]) -> tuple[int, int]:
@@ -197,7 +228,11 @@ def _densest(matches: Sequence[_Match]) -> tuple[int, int]:
     """Return the stretch with the most different words."""
     best, best_count = (0, 0), 0
     for position, first in enumerate(matches):
-        near = [match for match in matches[position : position + 30] if match.end - first.start <= LENGTH]
+        near = [
+            match
+            for match in matches[position : position + 30]
+            if match.end - first.start <= LENGTH
+        ]
         count = len({match.clause for match in near})
         if count > best_count:
             best, best_count = (first.start, near[-1].end if near else first.end), count
@@ -205,7 +240,9 @@ def _densest(matches: Sequence[_Match]) -> tuple[int, int]:
 
 
 def _start(text: str, at: int, latest: int) -> int:
-    """Move the start to a word boundary within reach, else to a grapheme boundary; never past the match."""
+    """Move the start to a word boundary within reach, else to a grapheme boundary; never past the
+    match.
+    """
     for position in range(at, min(at + REACH, latest) + 1):
         if position == 0 or text[position - 1] == " ":
             return position
@@ -225,7 +262,11 @@ def _end(text: str, at: int, earliest: int) -> int:
 
 def _is_between_characters(text: str, at: int) -> bool:
     before, after = text[at - 1], text[at]
-    if unicodedata.category(after).startswith("M") or after in "\u200d\u200c" or "\U0001f3fb" <= after <= "\U0001f3ff":
+    if (
+        unicodedata.category(after).startswith("M")
+        or after in "\u200d\u200c"
+        or "\U0001f3fb" <= after <= "\U0001f3ff"
+    ):
         return False
     if before == "\u200d" or "\U000e0020" <= after <= "\U000e007f" or "\u1160" <= after <= "\u11ff":
         return False

@@ -26,16 +26,17 @@ _ALPHABETS = (
 _MIXED = re.compile(r"[^\W\d_]\d|\d[^\W\d_]")
 # Searched only when a query has nothing else.
 _STOP_WORDS = frozenset(
-    "a an and are as at be been but by can do does for from had has have how i if in into is it its me my of on or our "  # noqa: SIM905
-    "so such than that the their them then there these they this those to was we were what when where which who why "
-    "will with you your".split()
+    "a an and are as at be been but by can do does for from had has have how i if in "  # noqa: SIM905
+    "into is it its me my of on or our so such than that the their them then there these they "
+    "this those to was we were what when where which who why will with you your".split()
 )
 
 
 @dataclass(frozen=True)
 class Term:
-    """Represent one word of the query. `frequency` counts documents of the whole index, which defines how rare a word
-    is.
+    """Represent one word of the query.
+
+    `frequency` counts documents of the whole index, which defines how rare a word is.
     """
 
     word: str
@@ -47,16 +48,24 @@ class Term:
 
 
 def find_terms(slot: str, text: str, visible: Callable[[], Allowed]) -> list[Term]:
-    """Return the terms. `visible` selects all the caller sees: a word only other users may read counts as unknown."""
+    """Return the terms.
+
+    `visible` selects all the caller sees: a word only other users may read counts as unknown.
+    """
     counted = [replace(term, frequency=frequency(slot, term.clause)) for term in parse(text)]
-    unknown = [position for position, term in enumerate(counted) if not _is_known(slot, term, visible)]
+    unknown = [
+        position for position, term in enumerate(counted) if not _is_known(slot, term, visible)
+    ]
     for position in unknown[:MAX_CORRECTIONS]:
         counted[position] = _correct(slot, counted[position], visible) or counted[position]
     return counted
 
 
 def _is_known(slot: str, term: Term, visible: Callable[[], Allowed]) -> bool:
-    """Return whether the caller knows the word. A very frequent word is known to every user with read access."""
+    """Return whether the caller knows the word.
+
+    A very frequent word is known to every user with read access.
+    """
     if not 0 < term.frequency < LARGE:
         return term.frequency > 0
     return backend().count(slot, Expression((term.clause,)), visible()) > 0
@@ -77,7 +86,10 @@ def parse(text: str) -> tuple[Term, ...]:
 
 
 def _without_repeats(placed: Iterable[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
-    """Drop overlapping pairs. Of 数据库, 数据 and 据库 are enough; the 库 that follows them is for texts."""
+    """Drop overlapping pairs.
+
+    Of 数据库, 数据 and 据库 are enough; the 库 that follows them is for texts.
+    """
     kept: list[tuple[int, int, str]] = []
     for start, end, word in placed:
         if not kept or end > kept[-1][1]:
@@ -96,7 +108,10 @@ def _terms_of(word: str, *, is_prefix: bool) -> Iterator[Term]:
 
 
 def _prefixes(written: str) -> Clause:
-    """Return the prefix tokens. A short prefix searches only titles: in texts it would match nearly everything."""
+    """Return the prefix tokens.
+
+    A short prefix searches only titles: in texts it would match nearly everything.
+    """
     whole = is_cjk(written)
     if not written.isalnum() or (not whole and len(written) < MIN_PREFIX_IN_TITLE):
         return ()
@@ -118,11 +133,16 @@ def _correct(slot: str, term: Term, visible: Callable[[], Allowed]) -> Term | No
         return None
     word = min(counted, key=lambda word: (-counted[word], word))
     clause = (Token(stem(word)),)
-    return Term(word, clause, frequency(slot, clause), corrected_from=term.word, part_of=term.part_of)
+    return Term(
+        word, clause, frequency(slot, clause), corrected_from=term.word, part_of=term.part_of
+    )
 
 
 def _count_known(seen: Sequence[Candidate], tokens: dict[str, str]) -> Counter[str]:
-    """Count the documents of each token. Few are known, so searching for them is faster than splitting the texts."""
+    """Count the documents of each token.
+
+    Few are known, so searching for them is faster than splitting the texts.
+    """
     padded = [(f" {token} ", word) for token, word in tokens.items()]
     counted: Counter[str] = Counter()
     for one in seen:
@@ -135,8 +155,9 @@ def _token_of(word: str) -> str:
 
 
 def _one_slip_away(word: str) -> set[str]:
-    """Return the words with one letter left out, doubled, swapped or wrong. The first letter counts as right, unless
-    swapped.
+    """Return the words with one letter left out, doubled, swapped or wrong.
+
+    The first letter counts as right, unless swapped.
     """
     alphabet = next((letters for pattern, letters in _ALPHABETS if pattern.fullmatch(word)), "")
     if len(word) < MIN_CORRECTED or not alphabet:

@@ -1,8 +1,10 @@
-"""Split text into the tokens to index and search. Done here, so that every database finds and ranks the same.
+"""Split text into the tokens to index and search. Done here, so that every database finds and ranks
+the same.
 
-A token contains only letters and digits. Words are folded and stemmed. An identifier gives its parts beside the whole.
-Chinese, Japanese and Korean text gives pairs of characters. If a stem differs from the word, the word is kept too,
-marked, for prefixes: "authenticat" is not a prefix of the stem "authent".
+A token contains only letters and digits. Words are folded and stemmed. An identifier gives its
+parts beside the whole. Chinese, Japanese and Korean text gives pairs of characters. If a stem
+differs from the word, the word is kept too, marked, for prefixes: "authenticat" is not a prefix of
+the stem "authent".
 """
 
 import re
@@ -14,21 +16,31 @@ from functools import cached_property, lru_cache
 import Stemmer  # type: ignore[import-not-found]  # a C module without types
 
 MAX_TOKEN = 40
-# Marks a word as written. No text has it inside a word, and FTS5's ascii tokenizer treats it as a letter.
+# Marks a word as written. No text has it inside a word, and FTS5's ascii tokenizer treats it as a
+# letter.
 AS_WRITTEN = "·"
 
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003134f"
+_CJK = (
+    "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+    "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003134f"
+)
 _EMOJI = "\u2600-\u27bf\U0001f000-\U0001faff"
-_WORD = re.compile(rf"[^\W_]+(?:[_-]+[^\W_]+)*(?:['’](?:s|t|re|ve|ll|d|m)\b)?|[{_EMOJI}]", re.IGNORECASE)
+_WORD = re.compile(
+    rf"[^\W_]+(?:[_-]+[^\W_]+)*(?:['’](?:s|t|re|ve|ll|d|m)\b)?|[{_EMOJI}]", re.IGNORECASE
+)
 # The same for ASCII, which most texts are, in half the time.
-_ASCII_WORD = re.compile(r"[A-Za-z0-9]+(?:[_-]+[A-Za-z0-9]+)*(?:'(?:[sStTdDmM]|[rRvV][eE]|[lL][lL])\b)?", re.ASCII)
+_ASCII_WORD = re.compile(
+    r"[A-Za-z0-9]+(?:[_-]+[A-Za-z0-9]+)*(?:'(?:[sStTdDmM]|[rRvV][eE]|[lL][lL])\b)?", re.ASCII
+)
 _CLITIC = re.compile(r"['’]\w+$")
 _RUN = re.compile(rf"[{_CJK}]+|[^{_CJK}]+")
 _HAS_CJK = re.compile(rf"[{_CJK}]")
 _REF = re.compile(r"(task|epic)-0*?([1-9][0-9]*|0)", re.IGNORECASE | re.ASCII)
 _SEPARATORS = re.compile("[_-]+")
 # getHTTPResponse2 → get HTTP Response 2
-_PARTS = re.compile(r"[A-ZÀ-ÖØ-ÞЀ-Я]+(?![a-zß-öø-ÿа-џ])|[A-ZÀ-ÖØ-ÞЀ-Я]?[^\W\d_A-ZÀ-ÖØ-ÞЀ-Я]+|\d+|[^\W\d_]+")
+_PARTS = re.compile(
+    r"[A-ZÀ-ÖØ-ÞЀ-Я]+(?![a-zß-öø-ÿа-џ])|[A-ZÀ-ÖØ-ÞЀ-Я]?[^\W\d_A-ZÀ-ÖØ-ÞЀ-Я]+|\d+|[^\W\d_]+"
+)
 _COMBINING = re.compile("[\u0300-\u036f]+")
 _CYRILLIC = re.compile("[\u0400-\u04ff]+")
 _ENGLISH, _RUSSIAN = Stemmer.Stemmer("english"), Stemmer.Stemmer("russian")
@@ -47,7 +59,9 @@ class Analysed:
 
 
 def fold(text: str) -> str:
-    """Fold to lower case, normalize compatible forms and drop accents: É, é and e are the same letter."""
+    """Fold to lower case, normalize compatible forms and drop accents: É, é and e are the same
+    letter.
+    """
     if text.isascii():
         return text.lower()
     decomposed = unicodedata.normalize("NFKD", text.casefold())
@@ -55,7 +69,10 @@ def fold(text: str) -> str:
 
 
 def words(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield each word with its position. In text without spaces, each pair of characters is a word."""
+    """Yield each word with its position.
+
+    In text without spaces, each pair of characters is a word.
+    """
     for match in _WORD.finditer(text):
         word = match.group()
         if word.isascii() or not _HAS_CJK.search(word):
@@ -97,7 +114,10 @@ def analyse_word(word: str) -> Analysed:
     analysed = [_simple(fold(part)) for part in parts]
     whole = _clean(fold(_SEPARATORS.sub("", word)))
     terms = tuple(term for one in analysed for term in one.terms)
-    return Analysed(tuple(filter(None, (whole, *terms))), tuple(word for one in analysed for word in one.written))
+    return Analysed(
+        tuple(filter(None, (whole, *terms))),
+        tuple(word for one in analysed for word in one.written),
+    )
 
 
 def is_cjk(word: str) -> bool:
@@ -105,7 +125,10 @@ def is_cjk(word: str) -> bool:
 
 
 def is_ref(word: str) -> bool:
-    """Return whether the word is a ref. A user who types TASK-39 means that task, not anything with a 39 in it."""
+    """Return whether the word is a ref.
+
+    A user who types TASK-39 means that task, not anything with a 39 in it.
+    """
     return _REF.fullmatch(word) is not None
 
 
@@ -129,7 +152,10 @@ def _simple(folded: str) -> Analysed:
 
 
 def _clean(folded: str) -> str:
-    """Keep only letters and digits. Folding can produce other characters, which PostgreSQL and FTS5 must not get."""
+    """Keep only letters and digits.
+
+    Folding can produce other characters, which PostgreSQL and FTS5 must not get.
+    """
     kept = (
         folded
         if folded.isalnum()
@@ -145,7 +171,8 @@ def _split_scripts(start: int, word: str) -> Iterator[tuple[int, int, str]]:
             for match in _WORD.finditer(text):
                 yield at + match.start(), at + match.end(), match.group()
         else:
-            # The last one alone: then every character begins a token, and one character is found as a prefix.
+            # The last one alone: then every character begins a token, and one character is found as
+            # a prefix.
             for offset in range(len(text)):
                 pair = text[offset : offset + 2]
                 yield at + offset, at + offset + len(pair), pair

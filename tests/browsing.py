@@ -16,13 +16,18 @@ class Browser:
     reach: str | None = None
     allow: bool = True
     consent_page: str = ""
-    http: Any = field(default_factory=lambda: httpx.Client(follow_redirects=True, timeout=30, trust_env=False))
+    http: Any = field(
+        default_factory=lambda: httpx.Client(follow_redirects=True, timeout=30, trust_env=False)
+    )
 
     def consent(self, authorization_url: str) -> dict[str, str]:
         """Return what the client gets back at its redirect address."""
         page = self.http.get(authorization_url)
         if "/login/" in str(page.url):
-            fields = hidden_fields(page.text) | {"username": self.username, "password": self.password}
+            fields = hidden_fields(page.text) | {
+                "username": self.username,
+                "password": self.password,
+            }
             page = self._submit(page, fields)
         assert page.status_code == 200, page.text
         self.consent_page = page.text
@@ -30,16 +35,25 @@ class Browser:
         reach = {"reach": self.reach} if self.reach else _checked(page.text)
         sent = self._submit(page, hidden_fields(page.text) | reach | answer, follow_redirects=False)
         assert sent.status_code == 302, sent.text
-        return {name: values[0] for name, values in parse_qs(urlsplit(sent.headers["location"]).query).items()}
+        return {
+            name: values[0]
+            for name, values in parse_qs(urlsplit(sent.headers["location"]).query).items()
+        }
 
-    def _submit(self, page: httpx.Response, fields: dict[str, str], **options: Any) -> httpx.Response:
+    def _submit(
+        self, page: httpx.Response, fields: dict[str, str], **options: Any
+    ) -> httpx.Response:
         headers = {"Referer": str(page.url)}
         return self.http.post(urljoin(str(page.url), ""), data=fields, headers=headers, **options)
 
 
 def hidden_fields(page: str) -> dict[str, str]:
     inputs = re.findall(r"<input[^>]*type=\"hidden\"[^>]*>", page)
-    return {_attribute(one, "name"): _attribute(one, "value") for one in inputs if _attribute(one, "value")}
+    return {
+        _attribute(one, "name"): _attribute(one, "value")
+        for one in inputs
+        if _attribute(one, "value")
+    }
 
 
 def _checked(page: str) -> dict[str, str]:

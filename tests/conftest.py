@@ -1,4 +1,6 @@
-"""Start a Valkey and a data folder for each pytest process, and give its tests a database copied from a template."""
+"""Start a Valkey and a data folder for each pytest process, and give its tests a database copied
+from a template.
+"""
 
 import atexit
 import os
@@ -27,25 +29,38 @@ PROCESS_FIXTURES = {"site", "library_site"}
 
 
 def start_services() -> None:
-    """Start the services once per pytest process: parallel workers must not share counters, sessions or queues."""
+    """Start the services once per pytest process: parallel workers must not share counters,
+    sessions or queues.
+    """
     services = ExitStack()
     atexit.register(services.close)
-    os.environ["BACKLOG_DATA_DIR"] = services.enter_context(tempfile.TemporaryDirectory(prefix="backlog-tests-"))
+    os.environ["BACKLOG_DATA_DIR"] = services.enter_context(
+        tempfile.TemporaryDirectory(prefix="backlog-tests-")
+    )
     os.environ["REDIS_URL"] = services.enter_context(throwaway_valkey())
 
 
 def hear_signals() -> None:
-    """Restore Ctrl-C and hangup, which a parent that started us in the background makes us and our children ignore."""
-    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    """Restore Ctrl-C and hangup, which a parent that started us in the background makes us and our
+    children ignore.
+    """
+    for number, usual in (
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGHUP, signal.SIG_DFL),
+    ):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)
 
 
 def require_valkey() -> None:
     if os.environ["REDIS_URL"].rstrip("/") != settings.REDIS_URL:
-        raise pytest.UsageError("Django read its settings before tests/conftest.py could name the tests' servers.")
+        raise pytest.UsageError(
+            "Django read its settings before tests/conftest.py could name the tests' servers."
+        )
     if not valkey_answers(settings.REDIS_URL):
-        raise pytest.UsageError(f"No Redis or Valkey answers at REDIS_URL={settings.REDIS_URL}; the tests need one.")
+        raise pytest.UsageError(
+            f"No Redis or Valkey answers at REDIS_URL={settings.REDIS_URL}; the tests need one."
+        )
 
 
 hear_signals()
@@ -73,7 +88,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_test_environment: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+def django_db_setup(
+    django_test_environment: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[None]:
     """Replace pytest-django's fixture, which runs all migrations in every process."""
     database = using_postgres() if connection.vendor == "postgresql" else using_sqlite()
     with django_db_blocker.unblock():
@@ -88,10 +105,13 @@ def django_db_setup(django_test_environment: None, django_db_blocker: DjangoDbBl
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
     """Restore the roles and counters that a test without a transaction around it has flushed.
 
-    pytest-django runs such tests last. Parallel workers run file after file, so that any test can follow one.
+    pytest-django runs such tests last. Parallel workers run file after file, so that any test can
+    follow one.
     """
     yield
-    if nextitem is not None and uses_committed_rows(item):  # after the last test there is no database
+    if nextitem is not None and uses_committed_rows(
+        item
+    ):  # after the last test there is no database
         with item.config.stash[blocking_manager_key].unblock():
             restore_rows()
 

@@ -1,7 +1,8 @@
-"""Migrate an empty database once, then hand out copies of it: migrations cost nine seconds of CPU, a copy none.
+"""Migrate an empty database once, then hand out copies of it: migrations cost nine seconds of CPU,
+a copy none.
 
-The SQLite template is a file in pytest's cache folder, named after the migrations it holds. On PostgreSQL it is a
-database of the server under test.
+The SQLite template is a file in pytest's cache folder, named after the migrations it holds. On
+PostgreSQL it is a database of the server under test.
 """
 
 import hashlib
@@ -39,7 +40,9 @@ def schema_key() -> str:
 
 
 def sqlite_template() -> Path:
-    """Return a migrated SQLite file that is no longer in WAL mode, so that it can be copied into memory."""
+    """Return a migrated SQLite file that is no longer in WAL mode, so that it can be copied into
+    memory.
+    """
     template = TEMPLATES / f"{schema_key()}.sqlite3"
     if template.exists():
         return template
@@ -98,17 +101,25 @@ def database_url(server: str, name: str) -> str:
 
 @contextmanager
 def _locked(server: str) -> Iterator[psycopg.Connection]:
-    """Connect for CREATE and DROP DATABASE; PostgreSQL refuses to copy a template that is in use."""
+    """Connect for CREATE and DROP DATABASE; PostgreSQL refuses to copy a template that is in
+    use.
+    """
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute("SELECT pg_advisory_lock(hashtext('backlog test templates'))")
         yield connection
 
 
 def _exists(connection: psycopg.Connection, name: str) -> bool:
-    return connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone() is not None
+    return (
+        connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone()
+        is not None
+    )
 
 
 def migrate(url: str) -> None:
-    variables = os.environ | {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "backlog_site.settings"}
+    variables = os.environ | {
+        "DATABASE_URL": url,
+        "DJANGO_SETTINGS_MODULE": "backlog_site.settings",
+    }
     command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
     subprocess.run(command, cwd=ROOT, env=variables, check=True)

@@ -24,13 +24,17 @@ def system() -> Actor:
 
 
 def make_task(**over: Any) -> Task:
-    item = write_path.create_item(over.pop("actor", None) or system(), "task", {"title": "A task"} | over)
+    item = write_path.create_item(
+        over.pop("actor", None) or system(), "task", {"title": "A task"} | over
+    )
     assert isinstance(item, Task)
     return item
 
 
 def make_epic(**over: Any) -> Epic:
-    item = write_path.create_item(over.pop("actor", None) or system(), "epic", {"title": "An epic"} | over)
+    item = write_path.create_item(
+        over.pop("actor", None) or system(), "epic", {"title": "An epic"} | over
+    )
     assert isinstance(item, Epic)
     return item
 

@@ -1,4 +1,6 @@
-"""Install the npm packages that tests use: pinned by a package.json beside them, once for each content of it."""
+"""Install the npm packages that tests use: pinned by a package.json beside them, once for each
+content of it.
+"""
 
 import hashlib
 import os
@@ -19,6 +21,8 @@ def node_modules(package: Path, name: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(package, folder)
         print(f"Installing {name} into {folder} …", flush=True)
-        subprocess.run([npm, "install", "--no-audit", "--no-fund", "--loglevel=error"], cwd=folder, check=True)
+        subprocess.run(
+            [npm, "install", "--no-audit", "--no-fund", "--loglevel=error"], cwd=folder, check=True
+        )
         (folder / "complete").touch()
     return folder / "node_modules"

@@ -1,4 +1,6 @@
-"""Run Python processes beside the test's own, all on one database with the current content of the test's database."""
+"""Run Python processes beside the test's own, all on one database with the current content of the
+test's database.
+"""
 
 import os
 import subprocess
@@ -16,7 +18,10 @@ PATIENCE_SECONDS = 90
 
 
 def shared_environment(folder: Path, **over: str) -> dict[str, str]:
-    """Return the environment. Needs a test without a surrounding transaction (`transactional_db`)."""
+    """Return the environment.
+
+    Needs a test without a surrounding transaction (`transactional_db`).
+    """
     return environment(folder, _shared_database(folder)) | over
 
 
@@ -31,7 +36,9 @@ def environment(folder: Path, database_url: str) -> dict[str, str]:
 
 def start(variables: dict[str, str], code: str, *arguments: Any) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", PRELUDE + code, *map(str, arguments)]
-    return subprocess.Popen(command, cwd=ROOT, env=variables, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    return subprocess.Popen(
+        command, cwd=ROOT, env=variables, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
 
 
 def run(variables: dict[str, str], code: str, *arguments: Any) -> str:

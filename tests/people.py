@@ -1,4 +1,6 @@
-"""Create the four users of the tests: alice writes, bob reads, carol administers, mallory sees nothing."""
+"""Create the four users of the tests: alice writes, bob reads, carol administers, mallory sees
+nothing.
+"""
 
 from collections.abc import Iterator
 
@@ -32,9 +34,13 @@ def mallory(db: None) -> User:
 
 @pytest.fixture
 def newer_schema(transactional_db: None) -> Iterator[str]:
-    """Migrate the database to a later release, which renamed a column that every write and search names."""
+    """Migrate the database to a later release, which renamed a column that every write and search
+    names.
+    """
     with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE resources_app_task RENAME COLUMN delta_weight TO weight_of_deltas")
+        cursor.execute(
+            "ALTER TABLE resources_app_task RENAME COLUMN delta_weight TO weight_of_deltas"
+        )
     migration = ("resources_app", "9999_made_by_a_newer_release")
     MigrationRecorder(connection).record_applied(*migration)
     try:
@@ -42,4 +48,6 @@ def newer_schema(transactional_db: None) -> Iterator[str]:
     finally:
         MigrationRecorder(connection).record_unapplied(*migration)
         with connection.cursor() as cursor:
-            cursor.execute("ALTER TABLE resources_app_task RENAME COLUMN weight_of_deltas TO delta_weight")
+            cursor.execute(
+                "ALTER TABLE resources_app_task RENAME COLUMN weight_of_deltas TO delta_weight"
+            )

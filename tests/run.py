@@ -1,7 +1,7 @@
 """Run `make test`: the suite on SQLite and PostgreSQL. Other arguments go to pytest.
 
-The PostgreSQL server comes from a wheel unless TEST_DATABASE_URL (or DATABASE_URL) names one. Each pytest process
-starts a Valkey unless REDIS_URL names one.
+The PostgreSQL server comes from a wheel unless TEST_DATABASE_URL (or DATABASE_URL) names one. Each
+pytest process starts a Valkey unless REDIS_URL names one.
 """
 
 import argparse
@@ -51,7 +51,11 @@ def main() -> int:
 def parallel(arguments: list[str]) -> list[str]:
     """Add workers unless the caller names files, whose tests start sooner without them."""
     names_files = any(Path(argument.partition("::")[0]).is_file() for argument in arguments)
-    if names_files or os.environ.get("REDIS_URL") or any(argument.startswith("-n") for argument in arguments):
+    if (
+        names_files
+        or os.environ.get("REDIS_URL")
+        or any(argument.startswith("-n") for argument in arguments)
+    ):
         return arguments
     return ["-n", str(WORKERS), "--dist", "loadfile", "--durations", "25", *arguments]
 
@@ -77,7 +81,8 @@ def given_postgres() -> str | None:
 
 
 def environment(servers: ExitStack) -> dict[str, str]:
-    # With settings in the environment pytest-django would read them before tests/conftest.py starts a Valkey.
+    # With settings in the environment pytest-django would read them before tests/conftest.py starts
+    # a Valkey.
     unwanted = {"DATABASE_URL", "DJANGO_SETTINGS_MODULE"}
     inherited = {name: value for name, value in os.environ.items() if name not in unwanted}
     folder = servers.enter_context(tempfile.TemporaryDirectory(prefix="backlog-tests-"))
@@ -85,9 +90,14 @@ def environment(servers: ExitStack) -> dict[str, str]:
 
 
 def run_all(passes: list[Pass], arguments: list[str]) -> int:
-    """Run the passes side by side. The output of the first is shown live, that of the second afterwards."""
+    """Run the passes side by side.
+
+    The output of the first is shown live, that of the second afterwards.
+    """
     started = time.monotonic()
-    if len(passes) == 1 or os.environ.get("REDIS_URL"):  # two passes would share the counters of one Valkey
+    if len(passes) == 1 or os.environ.get(
+        "REDIS_URL"
+    ):  # two passes would share the counters of one Valkey
         codes = [run(one, arguments) for one in passes]
     else:
         codes = run_together(passes, arguments)
@@ -116,7 +126,9 @@ def run_together(passes: list[Pass], arguments: list[str]) -> list[int]:
 
 
 def repeat_failures(one: Pass, code: int) -> int:
-    """Run a few failed tests again, alone, and name those that pass now: they depend on a quiet machine."""
+    """Run a few failed tests again, alone, and name those that pass now: they depend on a quiet
+    machine.
+    """
     failed = failed_tests(one) if code == TESTS_FAILED else []
     if not 0 < len(failed) <= MOST_REPEATED:
         return code
@@ -148,7 +160,9 @@ def announce(one: Pass) -> None:
     print(f"\n== Tests on {one.database}", flush=True)
 
 
-def start(one: Pass, arguments: list[str], report: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
+def start(
+    one: Pass, arguments: list[str], report: IO[bytes] | None = None
+) -> subprocess.Popen[bytes]:
     # A pass whose output is not shown cannot answer prompts either, such as those of --pdb.
     answers = subprocess.DEVNULL if report else None
     command = [sys.executable, "-m", "pytest", "-o", f"cache_dir={one.cache}", *arguments]

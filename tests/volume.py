@@ -1,4 +1,6 @@
-"""Insert many rows directly into the tables, for tests of plans, where the write path would take minutes."""
+"""Insert many rows directly into the tables, for tests of plans, where the write path would take
+minutes.
+"""
 
 import datetime
 
@@ -14,7 +16,9 @@ STEP = datetime.timedelta(seconds=1)
 def fill_tasks(count: int) -> None:
     owner, _ = User.objects.get_or_create(username="owner")
     now = timezone.now() - count * STEP
-    epics = [Epic(number=n, title=f"Epic {n}", created_at=now, updated_at=now) for n in range(1, 21)]
+    epics = [
+        Epic(number=n, title=f"Epic {n}", created_at=now, updated_at=now) for n in range(1, 21)
+    ]
     Epic.objects.bulk_create(epics)
     Task.objects.bulk_create(
         (

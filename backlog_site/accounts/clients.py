@@ -1,5 +1,6 @@
-"""List how each MCP client connects. The Connect page, docs/connect.md and the tests that run the commands share this
-table.
+"""List how each MCP client connects.
+
+The Connect page, docs/connect.md and the tests that run the commands share this table.
 """
 
 import base64
@@ -15,8 +16,9 @@ _BEARER = f'"Authorization: Bearer ${VARIABLE}"'
 
 @dataclass(frozen=True)
 class Connection:
-    """Describe a command to run or a file to write. It never contains the secret, which stays in a variable or is
-    prompted for.
+    """Describe a command to run or a file to write.
+
+    It never contains the secret, which stays in a variable or is prompted for.
     """
 
     key: str
@@ -31,7 +33,10 @@ class Connection:
 
 
 def connections(url: str) -> list[Connection]:
-    """Return the connection of every client. Name and URL come before `--header`, which takes every word after it."""
+    """Return the connection of every client.
+
+    Name and URL come before `--header`, which takes every word after it.
+    """
     return [
         Connection(
             "claude_code",
@@ -64,7 +69,11 @@ def oauth_command(url: str) -> str:
 
 def checks(url: str) -> list[Connection]:
     """Return commands that prove, without an agent, that the server accepts a token."""
-    greeting = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "curl", "version": "1"}}
+    greeting = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "curl", "version": "1"},
+    }
     hello = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": greeting})
     return [
         Connection(
@@ -100,8 +109,17 @@ def _cursor(url: str) -> Connection:
 
 
 def _vscode(url: str) -> Connection:
-    asked = {"type": "promptString", "id": "backlog-token", "description": "Backlog token", "password": True}
-    server = {"type": "http", "url": url, "headers": {"Authorization": "Bearer ${input:backlog-token}"}}
+    asked = {
+        "type": "promptString",
+        "id": "backlog-token",
+        "description": "Backlog token",
+        "password": True,
+    }
+    server = {
+        "type": "http",
+        "url": url,
+        "headers": {"Authorization": "Bearer ${input:backlog-token}"},
+    }
     return Connection(
         "vscode",
         "VS Code",

@@ -1,5 +1,5 @@
-"""Serve the Connect page with a token, the command for each client, and a line that turns green on the token's first
-call.
+"""Serve the Connect page with a token, the command for each client, and a line that turns green on
+the token's first call.
 """
 
 from typing import Any
@@ -25,11 +25,17 @@ def connect(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         name, scope, days = (request.POST.get(part, "") for part in ("name", "scope", "days"))
         if days not in EXPIRIES:
-            raise ValidationFailed("A token ends after one of these.", field="days", allowed_values=list(EXPIRIES))
+            raise ValidationFailed(
+                "A token ends after one of these.", field="days", allowed_values=list(EXPIRIES)
+            )
         token, secret = tokens.create(user, name, scope, whole_number(days))
         made = {"token": token, "secret": secret}
     url = f"{settings.PUBLIC_URL}/mcp"
-    scopes = ["read", *(["write"] if may_write(user) else []), *(["admin"] if is_admin(user) else [])]
+    scopes = [
+        "read",
+        *(["write"] if may_write(user) else []),
+        *(["admin"] if is_admin(user) else []),
+    ]
     context: dict[str, Any] = {
         "nav": "connect",
         "url": url,
@@ -49,7 +55,10 @@ def connect(request: HttpRequest) -> HttpResponse:
 
 @page()
 def check(request: HttpRequest) -> HttpResponse:
-    """Report whether a token has called over MCP. Checks the newly created token, otherwise the user's newest."""
+    """Report whether a token has called over MCP.
+
+    Checks the newly created token, otherwise the user's newest.
+    """
     own = tokens.tokens_of(person_of(request))
     wanted = whole_number(request.GET.get("token", ""))
     token = next((one for one in own if wanted in (None, one.pk)), None)

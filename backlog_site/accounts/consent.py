@@ -1,4 +1,6 @@
-"""Serve the consent page, which states what the agent will be able to do and lets the user grant less."""
+"""Serve the consent page, which states what the agent will be able to do and lets the user grant
+less.
+"""
 
 from typing import Any
 
@@ -19,11 +21,17 @@ from resources_app.identity.tokens import scopes_within_role
 ABILITIES: dict[Scope, tuple[str, list[str]]] = {
     "read": (
         "Read",
-        ["See every task, epic, comment, file and history that you can see", "Search, and watch for changes"],
+        [
+            "See every task, epic, comment, file and history that you can see",
+            "Search, and watch for changes",
+        ],
     ),
     "write": (
         "Read and change",
-        ["Everything above", "Create, edit, comment on and archive tasks, epics and files in your name"],
+        [
+            "Everything above",
+            "Create, edit, comment on and archive tasks, epics and files in your name",
+        ],
     ),
     "admin": (
         "Administer",
@@ -37,8 +45,9 @@ ABILITIES: dict[Scope, tuple[str, list[str]]] = {
 
 
 class ConsentForm(AllowForm):  # type: ignore[misc]  # the package has no types
-    """Validate the posted consent. The request comes back in hidden fields, which can be forged; lengths match the
-    columns.
+    """Validate the posted consent.
+
+    The request comes back in hidden fields, which can be forged; lengths match the columns.
     """
 
     reach = forms.ChoiceField(choices=[(scope, scope) for scope in SCOPES], required=False)
@@ -62,7 +71,9 @@ class ConsentView(AuthorizationView):  # type: ignore[misc]  # the package has n
         response: HttpResponse = super().dispatch(request, *args, **kwargs)
         return response
 
-    def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], dict[str, Any]]:
+    def validate_authorization_request(
+        self, request: HttpRequest
+    ) -> tuple[list[str], dict[str, Any]]:
         scopes, credentials = super().validate_authorization_request(request)
         for resource in request.GET.getlist("resource"):
             if not is_for_this_server(resource):
@@ -74,18 +85,24 @@ class ConsentView(AuthorizationView):  # type: ignore[misc]  # the package has n
         context: dict[str, Any] = super().get_context_data(**kwargs)
         offered = self._offered(context.get("scopes") or self._posted_scopes())
         context["offers"] = [
-            {"scope": scope, "title": ABILITIES[scope][0], "abilities": ABILITIES[scope][1]} for scope in offered
+            {"scope": scope, "title": ABILITIES[scope][0], "abilities": ABILITIES[scope][1]}
+            for scope in offered
         ]
         context["reach"] = "write" if "write" in offered else next(iter(offered), "")
         return context
 
     def form_valid(self, form: ConsentForm) -> HttpResponse:
-        """Grant the scope the user chose on our page. It never exceeds the requested scope or the user's role."""
+        """Grant the scope the user chose on our page.
+
+        It never exceeds the requested scope or the user's role.
+        """
         offered = self._offered(form.cleaned_data["scope"].split())
         chosen = form.cleaned_data["reach"] or (offered[-1] if offered else "")
         if form.cleaned_data["allow"] and chosen not in offered:
             raise PermissionDenied("Your role does not reach that far.")
-        form.cleaned_data["scope"] = " ".join(offered[: offered.index(chosen) + 1]) if chosen in offered else ""
+        form.cleaned_data["scope"] = (
+            " ".join(offered[: offered.index(chosen) + 1]) if chosen in offered else ""
+        )
         try:
             response: HttpResponse = super().form_valid(form)
         except ObjectDoesNotExist:
@@ -122,4 +139,6 @@ def _origin(uri: str) -> str:
     if not rest:
         return ""
     # The scheme of an installed program has no origin, so the policy can only name the scheme.
-    return f"{scheme}://{rest.partition('/')[0]}" if scheme in settings.WEB_SCHEMES else f"{scheme}:"
+    return (
+        f"{scheme}://{rest.partition('/')[0]}" if scheme in settings.WEB_SCHEMES else f"{scheme}:"
+    )

@@ -1,4 +1,7 @@
-"""Sign users in and change passwords. The session records the device so that users can recognise it."""
+"""Sign users in and change passwords.
+
+The session records the device so that users can recognise it.
+"""
 
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, PasswordChangeView

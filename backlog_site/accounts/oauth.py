@@ -1,4 +1,6 @@
-"""Extend django-oauth-toolkit with tokens bound to this server, safe redirects and a real grace period."""
+"""Extend django-oauth-toolkit with tokens bound to this server, safe redirects and a real grace
+period.
+"""
 
 import hashlib
 import secrets
@@ -41,7 +43,9 @@ def is_safe_redirect(uri: str) -> bool:
 
 def wrong_target(resource: str, state: str | None = None) -> CustomOAuth2Error:
     return CustomOAuth2Error(
-        error="invalid_target", description=f"Tokens are issued for {settings.OAUTH_RESOURCES[0]} alone.", state=state
+        error="invalid_target",
+        description=f"Tokens are issued for {settings.OAUTH_RESOURCES[0]} alone.",
+        state=state,
     )
 
 
@@ -65,28 +69,42 @@ def family_of(code: str, client: Any) -> uuid.UUID:
 
 
 class BoundTokens(OAuth2Validator):  # type: ignore[misc]  # the package has no types
-    def validate_redirect_uri(self, client_id: str, redirect_uri: str, request: Any, *args: Any, **kwargs: Any) -> bool:
+    def validate_redirect_uri(
+        self, client_id: str, redirect_uri: str, request: Any, *args: Any, **kwargs: Any
+    ) -> bool:
         allowed = super().validate_redirect_uri(client_id, redirect_uri, request, *args, **kwargs)
         return bool(allowed) and is_safe_redirect(redirect_uri)
 
-    def validate_code(self, client_id: str, code: str, client: Any, request: Any, *args: Any, **kwargs: Any) -> bool:
-        """Revoke the token family when a code is reused, because it may be stolen (OAuth 2.1, section 4.1.3)."""
+    def validate_code(
+        self, client_id: str, code: str, client: Any, request: Any, *args: Any, **kwargs: Any
+    ) -> bool:
+        """Revoke the token family when a code is reused, because it may be stolen (OAuth 2.1,
+        section 4.1.3).
+        """
         is_valid = bool(super().validate_code(client_id, code, client, request, *args, **kwargs))
         if not is_valid:
             RefreshToken.revoke_family(family_of(code, client))
         return is_valid
 
-    def invalidate_authorization_code(self, client_id: str, code: str, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Delete the code. If two requests race on one code, the second finds it gone and revokes both token sets."""
+    def invalidate_authorization_code(
+        self, client_id: str, code: str, request: Any, *args: Any, **kwargs: Any
+    ) -> None:
+        """Delete the code.
+
+        If two requests race on one code, the second finds it gone and revokes both token sets.
+        """
         try:
             super().invalidate_authorization_code(client_id, code, request, *args, **kwargs)
         except InvalidGrantError:
             RefreshToken.revoke_family(family_of(code, request.client))
             raise
 
-    def _create_refresh_token(self, request: Any, secret: str, access_token: Any, previous: Any) -> Any:
-        """Start a family from the code. The package copies it from the previous token, which the first token does not
-        have.
+    def _create_refresh_token(
+        self, request: Any, secret: str, access_token: Any, previous: Any
+    ) -> Any:
+        """Start a family from the code.
+
+        The package copies it from the previous token, which the first token does not have.
         """
         if previous is None and request.grant_type == "authorization_code":
             previous = SimpleNamespace(token_family=family_of(request.code, request.client))
@@ -98,15 +116,20 @@ class BoundTokens(OAuth2Validator):  # type: ignore[misc]  # the package has no 
                 raise wrong_target(resource)
 
     def _check_and_set_request_resource(self, request: Any) -> None:
-        """Bind a token to this server when the client names no resource. A token is never valid for any resource."""
+        """Bind a token to this server when the client names no resource.
+
+        A token is never valid for any resource.
+        """
         super()._check_and_set_request_resource(request)
         request.resource = request.resource or [settings.OAUTH_RESOURCES[0]]
 
-    def _save_bearer_token(self, token: dict[str, Any], request: Any, *args: Any, **kwargs: Any) -> None:
+    def _save_bearer_token(
+        self, token: dict[str, Any], request: Any, *args: Any, **kwargs: Any
+    ) -> None:
         """Issue a new pair of the same family during the grace period.
 
-        The package would return the tokens it issued before, but we store only their hashes. A client needs the new
-        pair when it lost a response or refreshed twice at once.
+        The package would return the tokens it issued before, but we store only their hashes. A
+        client needs the new pair when it lost a response or refreshed twice at once.
         """
         used, fresh = getattr(request, "refresh_token_instance", None), dict(token)
         super()._save_bearer_token(token, request, *args, **kwargs)

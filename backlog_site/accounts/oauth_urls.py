@@ -1,5 +1,6 @@
-"""Route the supported part of OAuth: code with PKCE, refresh, revocation and registration. Nothing else of the package
-is reachable.
+"""Route the supported part of OAuth: code with PKCE, refresh, revocation and registration.
+
+Nothing else of the package is reachable.
 """
 
 from django.urls import path
@@ -15,5 +16,9 @@ urlpatterns = [
     path("token/", TokenView.as_view(), name="token"),
     path("revoke_token/", RevocationView.as_view(), name="revoke-token"),
     path("register/", RegistrationView.as_view(), name="dcr-register"),
-    path("register/<str:client_id>/", RegistrationManagementView.as_view(), name="dcr-register-management"),
+    path(
+        "register/<str:client_id>/",
+        RegistrationManagementView.as_view(),
+        name="dcr-register-management",
+    ),
 ]

@@ -12,5 +12,10 @@ def profile(request: HttpRequest) -> HttpResponse:
     user, current = person_of(request), request.session.session_key or ""
     ended = end_others(user, current) if request.method == "POST" else None
     status = read(actor_of(request), "auth://status").contents
-    context = {"nav": "profile", "status": status, "sessions": sessions_of(user, current), "ended": ended}
+    context = {
+        "nav": "profile",
+        "status": status,
+        "sessions": sessions_of(user, current),
+        "ended": ended,
+    }
     return show(request, "accounts/profile.html", context)

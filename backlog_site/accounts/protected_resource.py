@@ -9,8 +9,9 @@ from resources_app.identity.credentials import is_for_this_server
 
 class ProtectedResourceView(OAuthProtectedResourceMetadataView):  # type: ignore[misc]  # the package has no types
     def get_resource(self, request: HttpRequest) -> str:
-        """Return the address the client used. Clients insist on it and treat localhost and 127.0.0.1 as different
-        resources.
+        """Return the address the client used.
+
+        Clients insist on it and treat localhost and 127.0.0.1 as different resources.
         """
         asked = request.build_absolute_uri("/mcp")
         return asked if is_for_this_server(asked) else str(settings.OAUTH_RESOURCES[0])

@@ -1,10 +1,15 @@
-"""Restrict dynamic client registration (RFC 7591, 7592) to what agents need: the code grant and a safe redirect."""
+"""Restrict dynamic client registration (RFC 7591, 7592) to what agents need: the code grant and a
+safe redirect.
+"""
 
 import json
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from oauth2_provider.views import DynamicClientRegistrationManagementView, DynamicClientRegistrationView
+from oauth2_provider.views import (
+    DynamicClientRegistrationManagementView,
+    DynamicClientRegistrationView,
+)
 
 from backlog_site.accounts.oauth import is_safe_redirect
 
@@ -53,8 +58,13 @@ def _problem_with_metadata(metadata: dict[str, Any]) -> str | None:
         return f"client_name must be one line of at most {MAX_NAME} characters."
     if not isinstance(redirects, list) or not 1 <= len(redirects) <= MAX_REDIRECTS:
         return f"redirect_uris must be a list of 1 to {MAX_REDIRECTS} addresses."
-    if not all(isinstance(uri, str) and _is_one_word(uri) and is_safe_redirect(uri) for uri in redirects):
-        return "Each redirect URI must be https, a loopback http address, or the scheme of an installed program."
+    if not all(
+        isinstance(uri, str) and _is_one_word(uri) and is_safe_redirect(uri) for uri in redirects
+    ):
+        return (
+            "Each redirect URI must be https, a loopback http address, or the scheme of an"
+            " installed program."
+        )
     grants = metadata.get("grant_types", ["authorization_code"])
     if not isinstance(grants, list) or any(grant not in GRANT_TYPES for grant in grants):
         return f"The grant types are {' and '.join(GRANT_TYPES)}."
@@ -62,7 +72,8 @@ def _problem_with_metadata(metadata: dict[str, Any]) -> str | None:
 
 
 def _is_one_word(uri: str) -> bool:
-    """Return whether the URI has no blanks. Redirect URIs are stored separated by blanks, so a blank would split one in
-    two.
+    """Return whether the URI has no blanks.
+
+    Redirect URIs are stored separated by blanks, so a blank would split one in two.
     """
     return uri.isprintable() and " " not in uri

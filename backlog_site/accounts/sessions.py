@@ -26,7 +26,9 @@ class SignedIn:
 
 
 def user_of_session(key: str) -> User | None:
-    """Return the user signed in with this session, or None after sign-out, a password change or deactivation."""
+    """Return the user signed in with this session, or None after sign-out, a password change or
+    deactivation.
+    """
     request = HttpRequest()
     request.session = _store(key)
     user = get_user(request)
@@ -40,7 +42,9 @@ def sessions_of(user: User, current: str) -> list[SignedIn]:
         if kept.get(SESSION_KEY) == str(user.pk):
             since = datetime.fromisoformat(kept["since"]) if "since" in kept else None
             key = session.session_key
-            found.append(SignedIn(key, kept.get("device", ""), since, session.expire_date, key == current))
+            found.append(
+                SignedIn(key, kept.get("device", ""), since, session.expire_date, key == current)
+            )
     return sorted(found, key=lambda one: not one.is_this)
 
 
@@ -51,7 +55,9 @@ def end_others(user: User, current: str) -> int:
 
 
 def _open_sessions() -> Any:
-    return Session.objects.filter(expire_date__gt=timezone.now()).order_by("-expire_date")[:MOST_LOOKED_AT]
+    return Session.objects.filter(expire_date__gt=timezone.now()).order_by("-expire_date")[
+        :MOST_LOOKED_AT
+    ]
 
 
 def _store(key: str) -> Any:

@@ -10,19 +10,24 @@ from resources_app.identity.tokens import scopes_within_role
 
 
 def actor_of(request: Request, via: str = "rest") -> Actor:
-    """Return the actor of a request. A token or client acts under its own name within its scope; a session, within its
-    user's role.
+    """Return the actor of a request.
+
+    A token or client acts under its own name within its scope; a session, within its user's role.
     """
     credential = request.auth
     if isinstance(credential, Credential):
-        return credential.actor(via, request_id=request_id(), address=request.META.get("REMOTE_ADDR", ""))
+        return credential.actor(
+            via, request_id=request_id(), address=request.META.get("REMOTE_ADDR", "")
+        )
     return signed_in_actor(request, via)
 
 
 def signed_in_actor(request: Request | HttpRequest, via: str) -> Actor:
     reach = scopes_within_role(request.user) or ["read"]
     address = request.META.get("REMOTE_ADDR", "")
-    return Actor(request.user, via, "", request_id(), reach[-1], client=SESSION_CLIENT, address=address)
+    return Actor(
+        request.user, via, "", request_id(), reach[-1], client=SESSION_CLIENT, address=address
+    )
 
 
 def request_id() -> str:

@@ -1,4 +1,6 @@
-"""Serve addresses over REST: read and write any URI, batches, histories, the change feed and files."""
+"""Serve addresses over REST: read and write any URI, batches, histories, the change feed and
+files.
+"""
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
@@ -29,7 +31,10 @@ from resources_app.writing import batches, write_path
 from resources_app.writing import undo as undoing
 
 _URI = OpenApiParameter(
-    "uri", OpenApiTypes.STR, required=True, description="Any address, e.g. mcp://backlog/tasks/TASK-0001"
+    "uri",
+    OpenApiTypes.STR,
+    required=True,
+    description="Any address, e.g. mcp://backlog/tasks/TASK-0001",
 )
 _OBJECT = {"type": "object", "additionalProperties": {}}
 _ANSWER = {200: OpenApiResponse(_OBJECT)}
@@ -38,7 +43,11 @@ _WRITE = {
     "required": ["uri", "operation"],
     "properties": {
         "uri": {"type": "string"},
-        "operation": {"type": "object", "required": ["type"], "properties": {"type": {"type": "string"}}},
+        "operation": {
+            "type": "object",
+            "required": ["type"],
+            "properties": {"type": {"type": "string"}},
+        },
         "etag": {"type": "string"},
         "dry_run": {"type": "boolean"},
     },
@@ -73,7 +82,9 @@ def resource(request: Request) -> Response:
 @extend_schema(parameters=[_URI], responses=_ANSWER)
 @api_view(["GET"])
 def mcp_resource(request: Request) -> Response:
-    """Return the viewer's form of a resource: content without frontmatter, and its path inside its root."""
+    """Return the viewer's form of a resource: content without frontmatter, and its path inside its
+    root.
+    """
     uri = parameter(request, "uri")
     reading = read(actor_of(request), uri)
     return if_changed(request, reading.etag, lambda: Response(viewer_json(reading)))
@@ -89,7 +100,9 @@ def write(request: Request) -> Response:
         actor,
         idempotency_key(request, body),
         body | conditions.fingerprint(),
-        lambda: write_path.write(actor, body.get("uri", ""), body.get("operation"), conditions, dry_run=dry_run),
+        lambda: write_path.write(
+            actor, body.get("uri", ""), body.get("operation"), conditions, dry_run=dry_run
+        ),
     )
     return with_etag(Response(answer), answer["etag"])
 
@@ -119,12 +132,18 @@ def undo(request: Request) -> Response:
         raise ValidationFailed("Name a batch, or an agent and its times, not both.", field="batch")
     if "batch" in body:
         undone = batches.once(
-            actor, idempotency_key(request), {"undo": body}, lambda: undoing.undo_batch(actor, body["batch"])
+            actor,
+            idempotency_key(request),
+            {"undo": body},
+            lambda: undoing.undo_batch(actor, body["batch"]),
         )
     else:
         moments = (body.get("agent"), body.get("since"), body.get("until"))
         undone = batches.once(
-            actor, idempotency_key(request), {"undo": body}, lambda: undoing.undo_run(actor, *moments)
+            actor,
+            idempotency_key(request),
+            {"undo": body},
+            lambda: undoing.undo_run(actor, *moments),
         )
     return Response(undone)
 

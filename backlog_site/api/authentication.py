@@ -1,4 +1,6 @@
-"""Authenticate callers by a bearer token in the Authorization header, or by the browser session with CSRF enforced."""
+"""Authenticate callers by a bearer token in the Authorization header, or by the browser session
+with CSRF enforced.
+"""
 
 from typing import Any
 
@@ -17,8 +19,9 @@ __all__ = ["SessionAuthentication", "TokenAuthentication"]
 
 
 class TokenAuthentication(BaseAuthentication):
-    """Authenticate `Authorization: Bearer …` with an API token or an OAuth access token. Its credential becomes
-    `request.auth`.
+    """Authenticate `Authorization: Bearer …` with an API token or an OAuth access token.
+
+    Its credential becomes `request.auth`.
     """
 
     def authenticate(self, request: Request) -> tuple[User, Credential] | None:

@@ -12,14 +12,21 @@ from resources_app.querying.queries import whole_number
 from search_app.context import DEFAULT_TOKENS, build_context
 
 _PARAMETERS = [
-    OpenApiParameter("id", OpenApiTypes.STR, description="TASK-0001, or any address of a task, epic or file"),
-    OpenApiParameter("query", OpenApiTypes.STR, description="instead of an id: the best hit is the focus"),
+    OpenApiParameter(
+        "id", OpenApiTypes.STR, description="TASK-0001, or any address of a task, epic or file"
+    ),
+    OpenApiParameter(
+        "query", OpenApiTypes.STR, description="instead of an id: the best hit is the focus"
+    ),
     OpenApiParameter("max_tokens", OpenApiTypes.INT),
     OpenApiParameter("depth", OpenApiTypes.INT),
 ]
 
 
-@extend_schema(parameters=_PARAMETERS, responses={200: OpenApiResponse({"type": "object", "additionalProperties": {}})})
+@extend_schema(
+    parameters=_PARAMETERS,
+    responses={200: OpenApiResponse({"type": "object", "additionalProperties": {}})},
+)
 @api_view(["GET"])
 def context(request: Request) -> Response:
     tokens = parameter(request, "max_tokens", "id", "query", "depth", default=str(DEFAULT_TOKENS))

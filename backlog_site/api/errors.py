@@ -1,4 +1,6 @@
-"""Render every error of REST, MCP over HTTP and the health endpoints in the one error body of the contract."""
+"""Render every error of REST, MCP over HTTP and the health endpoints in the one error body of the
+contract.
+"""
 
 import math
 import sys
@@ -39,7 +41,10 @@ _BY_STATUS: dict[int, type[BacklogError]] = {
 }
 _SUGGESTIONS = {
     400: "Correct the request and send it again.",
-    403: "Check your role and the scope of your token; a browser session must send its CSRF token as X-CSRFToken.",
+    403: (
+        "Check your role and the scope of your token; a browser session must send its CSRF token as"
+        " X-CSRFToken."
+    ),
     404: "Check the id or path, which ends with a slash; /api/docs/ lists the paths.",
     406: "Accept application/json.",
     415: "Send the body as application/json.",
@@ -69,7 +74,9 @@ def exception_response(exc: Exception, context: dict[str, Any]) -> HttpResponse:
 def error_of_status(status: int, message: str, **details: Any) -> BacklogError:
     if status >= 500 and status not in _BY_STATUS:
         return InternalError()
-    error = _BY_STATUS.get(status, errors.ValidationFailed)(message, suggestion=_SUGGESTIONS.get(status), **details)
+    error = _BY_STATUS.get(status, errors.ValidationFailed)(
+        message, suggestion=_SUGGESTIONS.get(status), **details
+    )
     error.status = status
     return error
 
@@ -118,7 +125,9 @@ def _(exc: drf.ValidationError) -> BacklogError:
 @translate.register
 def _(exc: drf.Throttled) -> BacklogError:
     seconds = math.ceil(getattr(exc, "wait", None) or RETRY_AFTER_SECONDS)
-    return errors.RateLimited("Too many requests.", suggestion=f"Wait {seconds} seconds.", retry_after=seconds)
+    return errors.RateLimited(
+        "Too many requests.", suggestion=f"Wait {seconds} seconds.", retry_after=seconds
+    )
 
 
 @translate.register(DatabaseError)
@@ -138,9 +147,12 @@ def _(exc: DatabaseError | InterfaceError) -> BacklogError:
 
 def _answer(error: BacklogError, request: HttpRequest) -> HttpResponse:
     if isinstance(error, InternalError):
-        # As Django does for uncaught exceptions: the receivers log it with the request id, and tests see it raised.
+        # As Django does for uncaught exceptions: the receivers log it with the request id, and
+        # tests see it raised.
         got_request_exception.send(sender=None, request=request)
-    return JsonResponse({"error": error.as_json()}, status=error.status, headers=_headers(error, request))
+    return JsonResponse(
+        {"error": error.as_json()}, status=error.status, headers=_headers(error, request)
+    )
 
 
 def _headers(error: BacklogError, request: HttpRequest) -> dict[str, str]:
@@ -165,7 +177,11 @@ class JsonErrorsMiddleware:
             markcoroutinefunction(self)
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
-        return self._call_async(request) if self._is_async else _as_json(request, self.get_response(request))
+        return (
+            self._call_async(request)
+            if self._is_async
+            else _as_json(request, self.get_response(request))
+        )
 
     async def _call_async(self, request: HttpRequest) -> HttpResponseBase:
         return _as_json(request, await self.get_response(request))
@@ -186,7 +202,11 @@ def _remember_failure(request: HttpRequest, **_: Any) -> None:
 
 
 def _as_json(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    if response.status_code < 400 or not isinstance(response, HttpResponse) or not _speaks_json(request):
+    if (
+        response.status_code < 400
+        or not isinstance(response, HttpResponse)
+        or not _speaks_json(request)
+    ):
         return response
     if "json" in response.headers.get("Content-Type", ""):
         return response
@@ -199,8 +219,12 @@ def _error_of_page(request: HttpRequest, response: HttpResponse) -> BacklogError
         return error_of_status(404, f"There is nothing at {request.path}.")
     if response.status_code == 405:
         allowed = response.headers.get("Allow", "").split(", ")
-        return error_of_status(405, f"The method {request.method} is not allowed here.", allowed=allowed)
-    return error_of_status(response.status_code, f"The request was refused: {response.reason_phrase}.")
+        return error_of_status(
+            405, f"The method {request.method} is not allowed here.", allowed=allowed
+        )
+    return error_of_status(
+        response.status_code, f"The request was refused: {response.reason_phrase}."
+    )
 
 
 def _replaced(request: HttpRequest, response: HttpResponse, error: BacklogError) -> HttpResponse:

@@ -1,4 +1,7 @@
-"""Serve files over REST by path: /api/v1/resources/… and /api/v1/artifacts/…. PUT sends the raw bytes."""
+"""Serve files over REST by path: /api/v1/resources/… and /api/v1/artifacts/….
+
+PUT sends the raw bytes.
+"""
 
 import base64
 import binascii
@@ -41,7 +44,9 @@ from resources_app.writing import batches, stored_files
 _FACTS = ("title", "description", "tags", "groups")
 _OBJECT = {"type": "object", "additionalProperties": {}}
 _ANSWER = {200: OpenApiResponse(_OBJECT)}
-_DOWNLOAD = OpenApiParameter("download", OpenApiTypes.BOOL, description="The bytes themselves, as an attachment")
+_DOWNLOAD = OpenApiParameter(
+    "download", OpenApiTypes.BOOL, description="The bytes themselves, as an attachment"
+)
 
 
 class Upload(BaseParser):
@@ -50,7 +55,10 @@ class Upload(BaseParser):
     media_type = "*/*"
 
     def parse(
-        self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+        self,
+        stream: Any,
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, bytes]:
         raw: bytes = stream.read(MAX_BINARY_BYTES + 1)
         if len(raw) > MAX_BINARY_BYTES:
@@ -59,8 +67,9 @@ class Upload(BaseParser):
 
 
 class _TreeSchema(AutoSchema):
-    """Name operations apart. The generator sees the top of a tree and a path in it as one view and would give them one
-    name.
+    """Name operations apart.
+
+    The generator sees the top of a tree and a path in it as one view and would give them one name.
     """
 
     def get_operation_id(self) -> str:
@@ -101,8 +110,15 @@ class FileView(APIView):
     parser_classes = (BoundedJSONParser, Upload)
 
     def get_parsers(self) -> list[BaseParser]:
-        """Return the raw parser for PUT, even when the file is JSON. PATCH carries JSON about the file."""
-        return [Upload()] if self.request is not None and self.request.method == "PUT" else [BoundedJSONParser()]
+        """Return the raw parser for PUT, even when the file is JSON.
+
+        PATCH carries JSON about the file.
+        """
+        return (
+            [Upload()]
+            if self.request is not None and self.request.method == "PUT"
+            else [BoundedJSONParser()]
+        )
 
     @extend_schema(parameters=[_DOWNLOAD], responses=_ANSWER)
     def get(self, request: Request, path: str) -> Response | HttpResponse:
@@ -114,7 +130,9 @@ class FileView(APIView):
         mime_type = (request.content_type or "").partition(";")[0].strip() or None
         # An empty body reaches no parser; it is an empty file.
         content = body_of(request, "content").get("content", b"")
-        resource, is_new = stored_files.upload(actor, full, content, mime_type=mime_type, etag=conditions_of(request))
+        resource, is_new = stored_files.upload(
+            actor, full, content, mime_type=mime_type, etag=conditions_of(request)
+        )
         shown = resource_json(resource)
         return with_etag(Response(shown, status=201 if is_new else 200), shown["etag"])
 
@@ -122,7 +140,11 @@ class FileView(APIView):
     def patch(self, request: Request, path: str) -> Response:
         """Change the metadata of a file; a new `path` moves it."""
         body = dict(body_of(request, "path", *_FACTS))
-        actor, full, conditions = actor_of(request), f"{self.area}/{path.strip('/')}", conditions_of(request)
+        actor, full, conditions = (
+            actor_of(request),
+            f"{self.area}/{path.strip('/')}",
+            conditions_of(request),
+        )
         if "path" in body:
             body["path"] = _path(self.area, body)
         answer = batches.once(
@@ -136,7 +158,9 @@ class FileView(APIView):
     @extend_schema(responses={204: None})
     def delete(self, request: Request, path: str) -> Response:
         no_body(request)
-        stored_files.remove(actor_of(request), f"{self.area}/{path.strip('/')}", conditions_of(request))
+        stored_files.remove(
+            actor_of(request), f"{self.area}/{path.strip('/')}", conditions_of(request)
+        )
         return Response(status=204)
 
 
@@ -152,7 +176,10 @@ def _read(request: Request, *path: str) -> Response | HttpResponse:
 
 
 def _attachment(contents: Any, name: str) -> HttpResponse:
-    """Return the file as an attachment. The browser never renders it as a page of this site, regardless of its type."""
+    """Return the file as an attachment.
+
+    The browser never renders it as a page of this site, regardless of its type.
+    """
     if not isinstance(contents, str | bytes):
         contents = json.dumps(contents)
     response = HttpResponse(contents, content_type="application/octet-stream")
@@ -169,7 +196,9 @@ def _content(body: dict[str, Any]) -> str | bytes:
     if body.get("encoding") is None:
         return content
     if body["encoding"] != "base64":
-        raise ValidationFailed("encoding can only be base64.", field="encoding", allowed_values=["base64"])
+        raise ValidationFailed(
+            "encoding can only be base64.", field="encoding", allowed_values=["base64"]
+        )
     try:
         return base64.b64decode(content, validate=True)
     except (binascii.Error, ValueError):
@@ -177,5 +206,8 @@ def _content(body: dict[str, Any]) -> str | bytes:
 
 
 def _path(area: str, body: dict[str, Any]) -> str:
-    """Return the full path. Accepts it as responses write it, resources/a.md, or relative to the tree, a.md."""
+    """Return the full path.
+
+    Accepts it as responses write it, resources/a.md, or relative to the tree, a.md.
+    """
     return f"{area}/{text_of(body, 'path').removeprefix(f'{area}/')}"

@@ -1,4 +1,6 @@
-"""Serve IntelligenceBank over REST: ib:// resources, thumbnails, downloads, and linking the user's account."""
+"""Serve IntelligenceBank over REST: ib:// resources, thumbnails, downloads, and linking the user's
+account.
+"""
 
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
@@ -15,7 +17,12 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from backlog_site.api.actors import actor_of
-from backlog_site.api.responses import no_body, reading_response, refuse_conditions, refuse_parameters
+from backlog_site.api.responses import (
+    no_body,
+    reading_response,
+    refuse_conditions,
+    refuse_parameters,
+)
 from resources_app.intelligencebank import browsing, files, linking
 from resources_app.reading.by_address import read
 
@@ -66,12 +73,16 @@ def thumbnail(request: Request, client_id: str, area: str, ib_id: str) -> HttpRe
     return _harmless(response)
 
 
-@extend_schema(operation_id="ib_download", responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
+@extend_schema(
+    operation_id="ib_download", responses={(200, "application/octet-stream"): OpenApiTypes.BINARY}
+)
 @api_view(["GET"])
 def download(request: Request, client_id: str, ib_id: str) -> StreamingHttpResponse:
     refuse_parameters(request)
     found = files.download(actor_of(request).user, client_id, ib_id)
-    response = StreamingHttpResponse(_streamed(found.chunks()), content_type="application/octet-stream")
+    response = StreamingHttpResponse(
+        _streamed(found.chunks()), content_type="application/octet-stream"
+    )
     response["Content-Length"] = str(found.size)
     response["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(found.name)}"
     response["Cache-Control"] = "private, no-store"
@@ -95,7 +106,10 @@ def _harmless(response: Answer) -> Answer:
 
 
 class LinkView(APIView):
-    """Link the user's account. POST begins a sign-in, GET checks whether it is finished, DELETE removes the link."""
+    """Link the user's account.
+
+    POST begins a sign-in, GET checks whether it is finished, DELETE removes the link.
+    """
 
     @extend_schema(operation_id="ib_link_status", responses=_ANSWER)
     def get(self, request: Request, client_id: str) -> Response:

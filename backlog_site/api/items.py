@@ -57,7 +57,11 @@ class ItemViewSet(ViewSet):
     def destroy(self, request: Request, pk: str) -> Response:
         """Archive the item; `?permanent=true` deletes it permanently and requires an admin."""
         no_body(request, "permanent")
-        remove = write_path.delete_permanently if boolean_parameter(request, "permanent") else write_path.archive
+        remove = (
+            write_path.delete_permanently
+            if boolean_parameter(request, "permanent")
+            else write_path.archive
+        )
         remove(actor_of(request), build(self.collection, pk), conditions_of(request))
         return Response(status=204)
 
@@ -71,7 +75,9 @@ class ItemViewSet(ViewSet):
     def comments(self, request: Request, pk: str) -> Response:
         if request.method == "GET":
             return read_response(request, self.collection, pk, "comments")
-        return _add_comment(request, build(self.collection, pk), body_of(request, "body").get("body"))
+        return _add_comment(
+            request, build(self.collection, pk), body_of(request, "body").get("body")
+        )
 
 
 @schemas.describe_items("task")
@@ -86,7 +92,9 @@ class EpicViewSet(ItemViewSet):
     kind = "epic"
 
     @extend_schema(
-        operation_id="epics_tasks", parameters=schemas.query_parameters("task"), responses=schemas.page_of("task")
+        operation_id="epics_tasks",
+        parameters=schemas.query_parameters("task"),
+        responses=schemas.page_of("task"),
     )
     @action(detail=True, methods=["get"])
     def tasks(self, request: Request, pk: str) -> Response:
@@ -106,7 +114,9 @@ class CommentViewSet(ViewSet):
     def create(self, request: Request) -> Response:
         body = body_of(request, "item_id", "body")
         item = text_of(body, "item_id")
-        return _add_comment(request, build("epics" if item.startswith("EPIC") else "tasks", item), body.get("body"))
+        return _add_comment(
+            request, build("epics" if item.startswith("EPIC") else "tasks", item), body.get("body")
+        )
 
     def partial_update(self, request: Request, pk: str) -> Response:
         operation = {"type": "set", "value": body_of(request, "body").get("body")}

@@ -1,6 +1,7 @@
 """Bound request bodies before anything reads them, and measure bodies that state no length.
 
-Django's ASGI entry spools a body of any size to disk, and REST framework takes a chunked one for empty.
+Django's ASGI entry spools a body of any size to disk, and REST framework takes a chunked one for
+empty.
 """
 
 import tempfile
@@ -21,10 +22,14 @@ IN_MEMORY = 256 * 1024
 
 class BodyTooLarge(ValidationFailed):
     status = 413
-    suggestion = "Send less at once: split the batch, or write the change instead of the whole text."
+    suggestion = (
+        "Send less at once: split the batch, or write the change instead of the whole text."
+    )
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"The request body is larger than {limit} bytes.", field="body", max_bytes=limit)
+        super().__init__(
+            f"The request body is larger than {limit} bytes.", field="body", max_bytes=limit
+        )
 
 
 def bounded(application: Application, limit: int) -> Application:
@@ -44,7 +49,10 @@ def bounded(application: Application, limit: int) -> Application:
 
 
 def _stated_length(scope: Message) -> int | None:
-    """Return None when the body must be read to know its length. The server enforces a stated length."""
+    """Return None when the body must be read to know its length.
+
+    The server enforces a stated length.
+    """
     headers = dict(scope["headers"])
     if b"transfer-encoding" in headers:
         return None
@@ -53,7 +61,9 @@ def _stated_length(scope: Message) -> int | None:
 
 
 async def _measured(scope: Message, receive: Receive, limit: int) -> tuple[Message, Receive, int]:
-    """Read the body until it ends or exceeds the limit, spool a long one to disk, and replay it with its length."""
+    """Read the body until it ends or exceeds the limit, spool a long one to disk, and replay it
+    with its length.
+    """
     body: IO[bytes] = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115  # goes with the request
     more = True
     while more and body.tell() <= limit:
@@ -65,7 +75,9 @@ async def _measured(scope: Message, receive: Receive, limit: int) -> tuple[Messa
     length = body.tell()
     body.seek(0)
     headers = [
-        (name, value) for name, value in scope["headers"] if name not in (b"transfer-encoding", b"content-length")
+        (name, value)
+        for name, value in scope["headers"]
+        if name not in (b"transfer-encoding", b"content-length")
     ]
     headers.append((b"content-length", str(length).encode()))
     return {**scope, "headers": headers}, _replay(body, [], receive), length
@@ -90,6 +102,9 @@ def _replay(body: IO[bytes], messages: list[Message], receive: Receive) -> Recei
 async def _refuse(send: Send, limit: int) -> None:
     error = BodyTooLarge(limit)
     answer = JsonResponse({"error": error.as_json()}, status=error.status)
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(answer.content)).encode())]
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(answer.content)).encode()),
+    ]
     await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
     await send({"type": "http.response.body", "body": answer.content})

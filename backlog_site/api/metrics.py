@@ -15,5 +15,7 @@ from resources_app.errors import PermissionDenied
 @api_view(["GET"])
 def metrics(request: Request) -> HttpResponse:
     if not actor_of(request).is_admin:
-        raise PermissionDenied("Metrics are for admins.", suggestion="Scrape with a token of scope admin.")
+        raise PermissionDenied(
+            "Metrics are for admins.", suggestion="Scrape with a token of scope admin."
+        )
     return HttpResponse(exposition(), content_type=CONTENT_TYPE_LATEST)

@@ -1,4 +1,7 @@
-"""Parse JSON bodies strictly and within bounds. Accepted values fit every database and can be sent back."""
+"""Parse JSON bodies strictly and within bounds.
+
+Accepted values fit every database and can be sent back.
+"""
 
 import json
 import re
@@ -15,7 +18,8 @@ from resources_app.errors import ValidationFailed
 MAX_DEPTH = 32
 _MIN_INTEGER, _MAX_INTEGER = -(2**63), 2**63 - 1
 _MAX_DIGITS = len(str(_MIN_INTEGER))
-# NUL, which PostgreSQL rejects, and unpaired surrogates, which UTF-8 cannot encode. Both can only come as escapes.
+# NUL, which PostgreSQL rejects, and unpaired surrogates, which UTF-8 cannot encode. Both can only
+# come as escapes.
 _SUSPICIOUS_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 _UNSAFE = re.compile("[\x00\ud800-\udfff]")
 
@@ -49,7 +53,8 @@ def parse_json(body: bytes) -> Any:
         )
     except json.JSONDecodeError as error:
         raise _refusal(
-            f"The body is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}.",
+            f"The body is not valid JSON: {error.msg} at line {error.lineno}, column"
+            f" {error.colno}.",
             line=error.lineno,
             column=error.colno,
         ) from None
@@ -65,13 +70,17 @@ def _decode(body: bytes) -> str:
     try:
         return body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _refusal(f"The body is not valid UTF-8 at byte {error.start}.", position=error.start) from None
+        raise _refusal(
+            f"The body is not valid UTF-8 at byte {error.start}.", position=error.start
+        ) from None
 
 
 def _integer(digits: str) -> int:
     # Check the length first: converting very long numbers takes quadratic time.
     if len(digits) > _MAX_DIGITS or not _MIN_INTEGER <= int(digits) <= _MAX_INTEGER:
-        raise _refusal(f"The number {_shortened(digits)} does not fit in 64 bits.", value=_shortened(digits))
+        raise _refusal(
+            f"The number {_shortened(digits)} does not fit in 64 bits.", value=_shortened(digits)
+        )
     return int(digits)
 
 
@@ -117,7 +126,10 @@ def _refuse_unsafe_strings(value: Any) -> None:
         elif isinstance(node, list):
             pending += node
         elif isinstance(node, str) and _UNSAFE.search(node):
-            raise _refusal("Strings must not contain NUL or unpaired surrogates.", value=_shortened(ascii(node)))
+            raise _refusal(
+                "Strings must not contain NUL or unpaired surrogates.",
+                value=_shortened(ascii(node)),
+            )
 
 
 def _too_deep() -> ValidationFailed:
@@ -129,4 +141,6 @@ def _shortened(text: str) -> str:
 
 
 def _refusal(message: str, **details: Any) -> ValidationFailed:
-    return ValidationFailed(message, suggestion="Correct the JSON body and send it again.", field="body", **details)
+    return ValidationFailed(
+        message, suggestion="Correct the JSON body and send it again.", field="body", **details
+    )

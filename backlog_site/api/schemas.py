@@ -5,7 +5,12 @@ from functools import cache
 from typing import Any, TypeVar
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view, inline_serializer
+from drf_spectacular.utils import (
+    OpenApiParameter,
+    extend_schema,
+    extend_schema_view,
+    inline_serializer,
+)
 from rest_framework import serializers
 
 from resources_app.fields.declarations import FIELDS, Field
@@ -22,19 +27,26 @@ def _field(declared: Field) -> serializers.Field[Any, Any, Any, Any]:
     if declared.choices:
         return serializers.ChoiceField(choices=list(declared.choices), **options)
     if declared.name == "references":
-        return serializers.ListField(child=serializers.DictField(child=serializers.CharField()), **options)
+        return serializers.ListField(
+            child=serializers.DictField(child=serializers.CharField()), **options
+        )
     if declared.shape == "array":
         return serializers.ListField(child=serializers.CharField(), **options)
     if declared.name == "version":
         return serializers.IntegerField(**options)
     if declared.name == "due_date":
         return serializers.DateField(allow_null=True, **options)
-    return serializers.CharField(max_length=declared.max_length, allow_null=not declared.required, **options)
+    return serializers.CharField(
+        max_length=declared.max_length, allow_null=not declared.required, **options
+    )
 
 
 @cache
 def _class_of(kind: str) -> Any:
-    """Return one class per kind. The generator would turn two classes of the same name into two components."""
+    """Return one class per kind.
+
+    The generator would turn two classes of the same name into two components.
+    """
     fields: dict[str, Any] = {name: _field(declared) for name, declared in FIELDS[kind].items()}
     return type(inline_serializer(kind.capitalize(), fields))
 
@@ -67,16 +79,26 @@ def error_shape() -> Any:
 
 def query_parameters(kind: str) -> list[OpenApiParameter]:
     names = parameters_for(Task if kind == "task" else Epic)
-    return [OpenApiParameter(name, OpenApiTypes.STR, many=name in {"status", "priority", "label"}) for name in names]
+    return [
+        OpenApiParameter(name, OpenApiTypes.STR, many=name in {"status", "priority", "label"})
+        for name in names
+    ]
 
 
 _VERSION = OpenApiParameter("version", OpenApiTypes.INT, description="Read it as it was")
-_IF_MATCH = OpenApiParameter("If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, description="The ETag you read")
+_IF_MATCH = OpenApiParameter(
+    "If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, description="The ETag you read"
+)
 _IF_NONE_MATCH = OpenApiParameter("If-None-Match", OpenApiTypes.STR, OpenApiParameter.HEADER)
 _KEY = OpenApiParameter(
-    "Idempotency-Key", OpenApiTypes.STR, OpenApiParameter.HEADER, description="A repeat returns the first answer"
+    "Idempotency-Key",
+    OpenApiTypes.STR,
+    OpenApiParameter.HEADER,
+    description="A repeat returns the first answer",
 )
-_PERMANENT = OpenApiParameter("permanent", OpenApiTypes.BOOL, description="Delete for good (admins)")
+_PERMANENT = OpenApiParameter(
+    "permanent", OpenApiTypes.BOOL, description="Delete for good (admins)"
+)
 
 
 def _with_errors(success: Any, *codes: int, status: int = 200) -> dict[int, Any]:
@@ -86,32 +108,47 @@ def _with_errors(success: Any, *codes: int, status: int = 200) -> dict[int, Any]
 def describe_items(kind: str) -> Callable[[View], View]:
     shape, comment = shape_of(kind), shape_of("comment")
     described: Callable[[View], View] = extend_schema_view(
-        list=extend_schema(parameters=query_parameters(kind), responses=_with_errors(page_of(kind))),
-        retrieve=extend_schema(parameters=[_VERSION, _IF_NONE_MATCH], responses=_with_errors(shape, 404)),
-        create=extend_schema(parameters=[_KEY], request=shape, responses=_with_errors(shape, 403, status=201)),
+        list=extend_schema(
+            parameters=query_parameters(kind), responses=_with_errors(page_of(kind))
+        ),
+        retrieve=extend_schema(
+            parameters=[_VERSION, _IF_NONE_MATCH], responses=_with_errors(shape, 404)
+        ),
+        create=extend_schema(
+            parameters=[_KEY], request=shape, responses=_with_errors(shape, 403, status=201)
+        ),
         partial_update=extend_schema(
             parameters=[_IF_MATCH], request=shape, responses=_with_errors(shape, 403, 404, 409)
         ),
         destroy=extend_schema(
-            parameters=[_IF_MATCH, _PERMANENT], responses=_with_errors(None, 403, 404, 409, status=204)
+            parameters=[_IF_MATCH, _PERMANENT],
+            responses=_with_errors(None, 403, 404, 409, status=204),
         ),
         unarchive=extend_schema(request=None, responses=_with_errors(shape, 403, 404)),
-        comments=extend_schema(request=comment, responses=_with_errors(comment, 403, 404, status=201)),
+        comments=extend_schema(
+            request=comment, responses=_with_errors(comment, 403, 404, status=201)
+        ),
     )
     return described
 
 
 def describe_comments(view: View) -> View:
     shape = shape_of("comment")
-    new = inline_serializer("NewComment", {"item_id": serializers.CharField(), "body": serializers.CharField()})
+    new = inline_serializer(
+        "NewComment", {"item_id": serializers.CharField(), "body": serializers.CharField()}
+    )
     item = OpenApiParameter("item", OpenApiTypes.STR, description="TASK-0001 or EPIC-0001")
     described: View = extend_schema_view(
         list=extend_schema(parameters=[item], responses=_with_errors(page_of("comment"))),
         retrieve=extend_schema(responses=_with_errors(shape, 404)),
-        create=extend_schema(parameters=[_KEY], request=new, responses=_with_errors(shape, 403, 404, status=201)),
+        create=extend_schema(
+            parameters=[_KEY], request=new, responses=_with_errors(shape, 403, 404, status=201)
+        ),
         partial_update=extend_schema(
             parameters=[_IF_MATCH], request=shape, responses=_with_errors(shape, 403, 404, 409)
         ),
-        destroy=extend_schema(parameters=[_IF_MATCH], responses=_with_errors(None, 403, 404, status=204)),
+        destroy=extend_schema(
+            parameters=[_IF_MATCH], responses=_with_errors(None, 403, 404, status=204)
+        ),
     )(view)
     return described

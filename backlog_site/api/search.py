@@ -24,17 +24,27 @@ PARAMETERS = ("q", *_LISTS, *_TEXTS, "limit", *_FLAGS, "max_tokens")
 @extend_schema(
     operation_id="search",
     parameters=[
-        OpenApiParameter("q", OpenApiTypes.STR, required=True, description="Words, an id, an identifier, a title"),
-        OpenApiParameter("types", OpenApiTypes.STR, description=f"Some of {', '.join(TYPES)}, with commas"),
+        OpenApiParameter(
+            "q", OpenApiTypes.STR, required=True, description="Words, an id, an identifier, a title"
+        ),
+        OpenApiParameter(
+            "types", OpenApiTypes.STR, description=f"Some of {', '.join(TYPES)}, with commas"
+        ),
         OpenApiParameter("status", OpenApiTypes.STR, many=True),
-        OpenApiParameter("parent_id", OpenApiTypes.STR, description="An epic's id or a folder's path"),
+        OpenApiParameter(
+            "parent_id", OpenApiTypes.STR, description="An epic's id or a folder's path"
+        ),
         OpenApiParameter("assignee", OpenApiTypes.STR),
         OpenApiParameter("label", OpenApiTypes.STR, many=True),
         OpenApiParameter("sort", OpenApiTypes.STR, enum=list(SORTS)),
         OpenApiParameter("limit", OpenApiTypes.INT, description=f"1 to {MAX_LIMIT}"),
         OpenApiParameter("cursor", OpenApiTypes.STR, description="The next_cursor of an answer"),
         *(OpenApiParameter(name, OpenApiTypes.BOOL) for name in _FLAGS),
-        OpenApiParameter("max_tokens", OpenApiTypes.INT, description="Where a page ends although more would match"),
+        OpenApiParameter(
+            "max_tokens",
+            OpenApiTypes.INT,
+            description="Where a page ends although more would match",
+        ),
     ],
     responses={200: OpenApiResponse({"type": "object", "additionalProperties": {}})},
 )
@@ -42,18 +52,26 @@ PARAMETERS = ("q", *_LISTS, *_TEXTS, "limit", *_FLAGS, "max_tokens")
 def search(request: Request) -> Response:
     given = request.query_params
     if unknown := sorted(set(given) - set(PARAMETERS)):
-        raise ValidationFailed(f"Unknown parameter {unknown[0]!r}.", field=unknown[0], allowed_values=list(PARAMETERS))
+        raise ValidationFailed(
+            f"Unknown parameter {unknown[0]!r}.", field=unknown[0], allowed_values=list(PARAMETERS)
+        )
     if repeated := [name for name in given if name not in _LISTS and len(given.getlist(name)) > 1]:
-        raise ValidationFailed(f"{repeated[0]} can be given once.", field=repeated[0], value=given.getlist(repeated[0]))
+        raise ValidationFailed(
+            f"{repeated[0]} can be given once.", field=repeated[0], value=given.getlist(repeated[0])
+        )
     if "q" not in given:
         raise ValidationFailed("The parameter q is needed.", field="q", required=["q"])
-    options: dict[str, Any] = {name: _list(given.getlist(name), name) for name in _LISTS if name in given}
+    options: dict[str, Any] = {
+        name: _list(given.getlist(name), name) for name in _LISTS if name in given
+    }
     options |= {name: given[name] for name in _TEXTS if name in given}
     options |= {name: _flag(name, given[name]) for name in _FLAGS if name in given}
     if "limit" in given:
         options["limit"] = whole_number("limit", given["limit"], 1, MAX_LIMIT)
     if "max_tokens" in given:
-        options["max_tokens"] = whole_number("max_tokens", given["max_tokens"], MIN_TOKENS, MAX_TOKENS)
+        options["max_tokens"] = whole_number(
+            "max_tokens", given["max_tokens"], MIN_TOKENS, MAX_TOKENS
+        )
     return Response(search_unified(actor_of(request).user, given["q"], **options))
 
 
@@ -65,6 +83,9 @@ def _list(values: list[str], name: str) -> list[str]:
 def _flag(name: str, value: str) -> bool:
     if value not in {"true", "false", "1", "0"}:
         raise ValidationFailed(
-            f"{name} must be true or false.", field=name, value=value, allowed_values=["true", "false"]
+            f"{name} must be true or false.",
+            field=name,
+            value=value,
+            allowed_values=["true", "false"],
         )
     return value in {"true", "1"}

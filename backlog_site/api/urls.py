@@ -36,6 +36,7 @@ urlpatterns = [
     path("ib/<str:client_id>/resources/<str:ib_id>/", intelligencebank.resource),
     path("ib/<str:client_id>/resources/<str:ib_id>/download/", intelligencebank.download),
     re_path(
-        r"^ib/(?P<client_id>\w+)/(?P<area>folders|resources)/(?P<ib_id>\w+)/thumbnail/$", intelligencebank.thumbnail
+        r"^ib/(?P<client_id>\w+)/(?P<area>folders|resources)/(?P<ib_id>\w+)/thumbnail/$",
+        intelligencebank.thumbnail,
     ),
 ]

@@ -43,7 +43,10 @@ def spawn(
     account: pwd.struct_passwd | None = None,
     death_signal: signal.Signals = signal.SIGKILL,
 ) -> subprocess.Popen[bytes]:
-    """Start a process in a separate session. Linux kills it when this process dies, even by kill -9."""
+    """Start a process in a separate session.
+
+    Linux kills it when this process dies, even by kill -9.
+    """
     return subprocess.Popen(  # noqa: S603  # every command is put together in this package
         command,
         stdin=subprocess.DEVNULL,
@@ -68,7 +71,9 @@ def _tie_to_parent(parent: int, death_signal: signal.Signals) -> None:
         os._exit(1)
 
 
-def stop(process: subprocess.Popen[bytes], request: signal.Signals = signal.SIGTERM, patience: float = 15) -> None:
+def stop(
+    process: subprocess.Popen[bytes], request: signal.Signals = signal.SIGTERM, patience: float = 15
+) -> None:
     process.send_signal(request)
     with suppress(subprocess.TimeoutExpired):
         process.wait(patience)
@@ -84,8 +89,9 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def valkey_command(url: str, folder: Path) -> list[str]:
-    """Return the command of the server behind `unix:///path` or `redis://127.0.0.1:port`. An append-only file keeps the
-    queue.
+    """Return the command of the server behind `unix:///path` or `redis://127.0.0.1:port`.
+
+    An append-only file keeps the queue.
     """
     return [
         str(_valkey_binary()),
@@ -109,7 +115,9 @@ def _valkey_binary() -> Path:
 def _package_folder(name: str) -> Path:
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
-        raise ServerFailed(f"The package {name!r} is not installed: pip install -r tests/requirements.txt")
+        raise ServerFailed(
+            f"The package {name!r} is not installed: pip install -r tests/requirements.txt"
+        )
     return Path(spec.origin).parent
 
 
@@ -138,9 +146,12 @@ def start_valkey(url: str, folder: Path) -> subprocess.Popen[bytes]:
 
 def _make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # In a world-writable folder such as /tmp, another user may have created it first to intercept data.
+    # In a world-writable folder such as /tmp, another user may have created it first to intercept
+    # data.
     if folder.parent.stat().st_mode & stat.S_IWOTH and folder.stat().st_uid != os.geteuid():
-        raise ServerFailed(f"{folder} belongs to another user. Set BACKLOG_DATA_DIR to a shorter path of your own.")
+        raise ServerFailed(
+            f"{folder} belongs to another user. Set BACKLOG_DATA_DIR to a shorter path of your own."
+        )
 
 
 @contextmanager
@@ -149,7 +160,9 @@ def running_valkey(url: str, folder: Path) -> Iterator[None]:
         process = start_valkey(url, folder)
         try:
             # Another server at the same address must not pass for this one.
-            _wait_until_ready(process, lambda: _valkey_process(url) == process.pid, folder / "valkey.log")
+            _wait_until_ready(
+                process, lambda: _valkey_process(url) == process.pid, folder / "valkey.log"
+            )
             yield
         finally:
             stop(process)
@@ -181,32 +194,55 @@ def running_postgres(url: str, home: Path) -> Iterator[subprocess.Popen[bytes]]:
             _wait_until_ready(process, partial(_postgres_answers, url), home / "postgres.log")
             yield process
         finally:
-            stop(process, signal.SIGINT)  # a "fast" shutdown: SIGTERM would wait for clients to disconnect
+            stop(
+                process, signal.SIGINT
+            )  # a "fast" shutdown: SIGTERM would wait for clients to disconnect
 
 
-def start_postgres(url: str, home: Path, account: pwd.struct_passwd | None) -> subprocess.Popen[bytes]:
+def start_postgres(
+    url: str, home: Path, account: pwd.struct_passwd | None
+) -> subprocess.Popen[bytes]:
     if account:
         os.chown(home, account.pw_uid, account.pw_gid)
     binaries = _postgres_binaries(home, account)
     if not (home / "cluster").exists():
         _run_initdb(binaries, urlsplit(url).password or "", home, account)
-    address = ("-p", str(urlsplit(url).port), "-c", f"listen_addresses={_LOOPBACK}", "-k", str(home))
-    return _spawn_for(account, home, [str(binaries / "postgres"), "-D", str(home / "cluster"), *address])
+    address = (
+        "-p",
+        str(urlsplit(url).port),
+        "-c",
+        f"listen_addresses={_LOOPBACK}",
+        "-k",
+        str(home),
+    )
+    return _spawn_for(
+        account, home, [str(binaries / "postgres"), "-D", str(home / "cluster"), *address]
+    )
 
 
-def _run_initdb(binaries: Path, password: str, home: Path, account: pwd.struct_passwd | None) -> None:
+def _run_initdb(
+    binaries: Path, password: str, home: Path, account: pwd.struct_passwd | None
+) -> None:
     secret = home / "password"
     secret.write_text(password)
     command = [str(binaries / "initdb"), "-D", str(home / "cluster"), "-U", "postgres", "--no-sync"]
     access = ["--auth=scram-sha-256", f"--pwfile={secret}"]
     # Gives the same collation on every machine, and the same one as SQLite.
-    text = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+    text = [
+        "--encoding=UTF8",
+        "--locale=C",
+        "--locale-provider=builtin",
+        "--builtin-locale=C.UTF-8",
+    ]
     if _spawn_for(account, home, [*command, *access, *text]).wait() != 0:
         raise ServerFailed(f"initdb failed:\n{_tail(home / 'postgres.log')}")
 
 
-def _spawn_for(account: pwd.struct_passwd | None, home: Path, command: list[str]) -> subprocess.Popen[bytes]:
-    # Inherits nothing from the caller's environment: PGDATA, PGPORT or a locale would change the server's behaviour.
+def _spawn_for(
+    account: pwd.struct_passwd | None, home: Path, command: list[str]
+) -> subprocess.Popen[bytes]:
+    # Inherits nothing from the caller's environment: PGDATA, PGPORT or a locale would change the
+    # server's behaviour.
     surroundings = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
     with (home / "postgres.log").open("ab") as log:
         return spawn(
@@ -233,13 +269,18 @@ def _postgres_binaries(home: Path, account: pwd.struct_passwd | None) -> Path:
 
 def _can_execute(account: pwd.struct_passwd, binary: Path) -> bool:
     try:
-        return spawn([str(binary), "--version"], output=subprocess.DEVNULL, account=account).wait() == 0
+        return (
+            spawn([str(binary), "--version"], output=subprocess.DEVNULL, account=account).wait()
+            == 0
+        )
     except PermissionError:
         return False
 
 
 def _copy_package(package: Path, home: Path) -> Path:
-    """Copy the package out of a virtual environment in a folder closed to other users, such as root's home."""
+    """Copy the package out of a virtual environment in a folder closed to other users, such as
+    root's home.
+    """
     for source in (package, package.parent / f"{package.name}.libs"):
         if source.exists():
             unneeded = shutil.ignore_patterns("include", "__pycache__")
@@ -260,11 +301,15 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], is_ready: Callable[[], bool], log: Path) -> None:
+def _wait_until_ready(
+    process: subprocess.Popen[bytes], is_ready: Callable[[], bool], log: Path
+) -> None:
     deadline = time.monotonic() + 60
     while not is_ready():
         if process.poll() is not None:
-            raise ServerFailed(f"The server ended with exit code {process.returncode}:\n{_tail(log)}")
+            raise ServerFailed(
+                f"The server ended with exit code {process.returncode}:\n{_tail(log)}"
+            )
         if time.monotonic() > deadline:
             raise ServerFailed(f"The server did not answer within a minute:\n{_tail(log)}")
         time.sleep(0.05)

@@ -1,4 +1,6 @@
-"""Run the processes of one site as a tree: start them in order, restart the ones that exit, stop all together."""
+"""Run the processes of one site as a tree: start them in order, restart the ones that exit, stop
+all together.
+"""
 
 import errno
 import fcntl
@@ -30,7 +32,10 @@ def _always() -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """Describe one process of the site. `descriptors` are open files, such as a listening socket, that it inherits."""
+    """Describe one process of the site.
+
+    `descriptors` are open files, such as a listening socket, that it inherits.
+    """
 
     name: str
     command: Sequence[str]
@@ -41,7 +46,10 @@ class Service:
 
 @dataclass(frozen=True, kw_only=True)
 class Backoff:
-    """Compute the seconds before a fallen service restarts. They double until it has run for `reset_after`."""
+    """Compute the seconds before a fallen service restarts.
+
+    They double until it has run for `reset_after`.
+    """
 
     first: float = 0.5
     longest: float = 30
@@ -53,20 +61,26 @@ class Backoff:
 
 @dataclass(frozen=True, kw_only=True)
 class Settling:
-    """Detect the end of start-up: no output for `quiet` seconds, or `longest` seconds since all services were ready."""
+    """Detect the end of start-up: no output for `quiet` seconds, or `longest` seconds since all
+    services were ready.
+    """
 
     quiet: float = 3
     longest: float = 30
 
     def is_over(self, ready_at: float, output: "_Output") -> bool:
         now = time.monotonic()
-        return now - max(ready_at, output.last_line_at) >= self.quiet or now - ready_at >= self.longest
+        return (
+            now - max(ready_at, output.last_line_at) >= self.quiet or now - ready_at >= self.longest
+        )
 
 
 class Supervisor:
-    """Start each stage when all services of the previous one are ready, and stop stages in reverse order.
+    """Start each stage when all services of the previous one are ready, and stop stages in reverse
+    order.
 
-    `on_ready` is called when all are ready, and again at the end of start-up if other lines came after it.
+    `on_ready` is called when all are ready, and again at the end of start-up if other lines came
+    after it.
     """
 
     def __init__(
@@ -80,7 +94,10 @@ class Supervisor:
         settling: Settling | None = None,
     ) -> None:
         self._output = _Output(write)
-        self._stages = [[_Child(service, backoff or Backoff(), self._output) for service in stage] for stage in stages]
+        self._stages = [
+            [_Child(service, backoff or Backoff(), self._output) for service in stage]
+            for stage in stages
+        ]
         self._on_ready = on_ready
         self._settling = settling or Settling()
         self._patience = patience
@@ -89,8 +106,9 @@ class Supervisor:
         self._stop_requests = 0
 
     def run(self) -> None:
-        """Run until SIGINT, SIGTERM or SIGHUP and return when no process is left. A second signal kills the remaining
-        ones.
+        """Run until SIGINT, SIGTERM or SIGHUP and return when no process is left.
+
+        A second signal kills the remaining ones.
         """
         with _receiving((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), self._request_stop):
             try:
@@ -138,7 +156,11 @@ class Supervisor:
 
     def _wait_for(self, stage: Sequence["_Child"]) -> None:
         deadline = time.monotonic() + self._patience
-        while any(child.is_running for child in stage) and time.monotonic() < deadline and self._stop_requests < 2:
+        while (
+            any(child.is_running for child in stage)
+            and time.monotonic() < deadline
+            and self._stop_requests < 2
+        ):
             self._output.pump(_TICK)
 
 
@@ -188,11 +210,15 @@ class _Child:
         self._failures += 1
         delay = self._backoff.delay(self._failures)
         self._due = time.monotonic() + delay
-        self._output.say("serve", f"{self._service.name} {_ending(self._process)}; starting it again in {delay:g} s")
+        self._output.say(
+            "serve",
+            f"{self._service.name} {_ending(self._process)}; starting it again in {delay:g} s",
+        )
         self._process = None
 
     def request_end(self) -> None:
-        # Signals only the leader: Celery's pool must finish its tasks, and SIGTERM would end it in the middle of one.
+        # Signals only the leader: Celery's pool must finish its tasks, and SIGTERM would end it in
+        # the middle of one.
         if self._process is not None:
             self._process.terminate()
 
@@ -203,7 +229,11 @@ class _Child:
 
 def _ending(process: subprocess.Popen[bytes]) -> str:
     code = process.returncode
-    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    return (
+        f"was killed by {signal.Signals(-code).name}"
+        if code < 0
+        else f"ended with exit code {code}"
+    )
 
 
 class _Output:
@@ -229,7 +259,10 @@ class _Output:
             pass
 
     def pump(self, seconds: float) -> bool:
-        """Write the available output, waiting up to `seconds` for it. Return whether there was any."""
+        """Write the available output, waiting up to `seconds` for it.
+
+        Return whether there was any.
+        """
         events = self._selector.select(seconds)
         for key, _ in events:
             name, stream = key.data
@@ -262,7 +295,9 @@ def exclusive(folder: Path) -> Iterator[None]:
         except BlockingIOError:
             lock.seek(0)
             owner = lock.read().strip() or "unknown"
-            raise CannotServe(f"A site is already running on {folder} (process {owner}). Stop it first.") from None
+            raise CannotServe(
+                f"A site is already running on {folder} (process {owner}). Stop it first."
+            ) from None
         lock.truncate(0)
         lock.write(f"{os.getpid()}\n")
         lock.flush()
@@ -270,8 +305,9 @@ def exclusive(folder: Path) -> Iterator[None]:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open the listening socket for as long as the site runs. While the web process restarts, clients wait in its
-    queue.
+    """Open the listening socket for as long as the site runs.
+
+    While the web process restarts, clients wait in its queue.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -279,15 +315,22 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             advice = f"Choose another one: make run PORT={port + 1}"
-            raise CannotServe(f"Port {port} on {host} is taken by another program. {advice}") from None
-        raise CannotServe(f"Cannot listen on {host}, port {port}: {error.strerror or error}.") from None
-    # Connections inherit it. uvicorn does not set it on an inherited socket, and every small response took 40 ms more.
+            raise CannotServe(
+                f"Port {port} on {host} is taken by another program. {advice}"
+            ) from None
+        raise CannotServe(
+            f"Cannot listen on {host}, port {port}: {error.strerror or error}."
+        ) from None
+    # Connections inherit it. uvicorn does not set it on an inherited socket, and every small
+    # response took 40 ms more.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 
 @contextmanager
-def _receiving(signals: Sequence[signal.Signals], receiver: Callable[[int, object], None]) -> Iterator[None]:
+def _receiving(
+    signals: Sequence[signal.Signals], receiver: Callable[[int, object], None]
+) -> Iterator[None]:
     previous = {number: signal.signal(number, receiver) for number in signals}
     try:
         yield

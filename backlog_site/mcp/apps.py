@@ -8,7 +8,9 @@ class McpConfig(AppConfig):
     label = "backlog_mcp"
 
     def ready(self) -> None:
-        """Install the server before the package's own ready(), which registers every toolset imported by then."""
+        """Install the server before the package's own ready(), which registers every toolset
+        imported by then.
+        """
         from backlog_site.mcp import server, wake  # noqa: PLC0415  # they need models
         from resources_app.history import change_log  # noqa: PLC0415
 

@@ -1,4 +1,7 @@
-"""Resolve `Authorization: Bearer …` to the caller. Each process caches a look-up briefly; streams check again."""
+"""Resolve `Authorization: Bearer …` to the caller.
+
+Each process caches a look-up briefly; streams check again.
+"""
 
 import hashlib
 import time

@@ -1,7 +1,7 @@
 """Exchange messages between web processes through Redis.
 
-They announce changed sessions, new changes, and answers and cancellations that arrived at another process than the one
-waiting for them.
+They announce changed sessions, new changes, and answers and cancellations that arrived at another
+process than the one waiting for them.
 """
 
 import asyncio
@@ -32,9 +32,11 @@ logger = structlog.get_logger("backlog.mcp")
 
 
 def connect() -> Redis:
-    """Return a client with a short timeout: a broker that is down must not hang requests that do not need it.
+    """Return a client with a short timeout: a broker that is down must not hang requests that do
+    not need it.
 
-    Limits the connections: hundreds of clients that reconnect at once queue instead of each opening one.
+    Limits the connections: hundreds of clients that reconnect at once queue instead of each opening
+    one.
     """
     pool = BlockingConnectionPool.from_url(
         settings.REDIS_URL,

@@ -1,7 +1,8 @@
 """Deliver changes to the streams of this process.
 
-Deliveries come from the change table alone. Each watched address has its own position in it, so a missed wake-up, a
-failed poll or a change that settles late neither loses nor duplicates anything. Redis only says when to look.
+Deliveries come from the change table alone. Each watched address has its own position in it, so a
+missed wake-up, a failed poll or a change that settles late neither loses nor duplicates anything.
+Redis only says when to look.
 """
 
 import asyncio
@@ -94,7 +95,10 @@ class Watcher:
         return self._closed.is_set()
 
     def offer(self, notice: Notice) -> None:
-        """Queue a notice. A slow client loses its stream instead of single notices; it reconnects and resumes."""
+        """Queue a notice.
+
+        A slow client loses its stream instead of single notices; it reconnects and resumes.
+        """
         if self._notices.full():
             logger.warning("mcp_stream_too_slow", user=self.caller.user.pk)
             self.close()
@@ -108,7 +112,9 @@ class Watcher:
         getting = asyncio.ensure_future(self._notices.get())
         closing = asyncio.ensure_future(self._closed.wait())
         try:
-            await asyncio.wait({getting, closing}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                {getting, closing}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED
+            )
             return getting.result() if getting.done() else None
         finally:
             getting.cancel()
@@ -233,10 +239,15 @@ class ChangeBus:
 
 
 def _next_of(watcher: Watcher) -> list[tuple[Span, Watch]]:
-    """Return the watches that are furthest behind, up to the next position. A stream gets changes in feed order."""
+    """Return the watches that are furthest behind, up to the next position.
+
+    A stream gets changes in feed order.
+    """
     places = sorted({watch.position for watch in watcher.watches.values()})[:2]
     span = Span(places[0], places[1] if len(places) > 1 else None) if places else None
-    return [(span, watch) for watch in watcher.watches.values() if span and watch.position == span.start]
+    return [
+        (span, watch) for watch in watcher.watches.values() if span and watch.position == span.start
+    ]
 
 
 def _collect(span: Span, pairs: list[Pair], rules: Rules) -> tuple[list[Delivery], bool]:
@@ -247,9 +258,17 @@ def _collect(span: Span, pairs: list[Pair], rules: Rules) -> tuple[list[Delivery
     interest: defaultdict[int, set[int]] = defaultdict(set)
     for watcher, watch in pairs:
         interest[watcher.caller.user.pk].update(found.get(watch.uri, ()))
-    visible = {user: watching.visible_among(user, wanted) for user, wanted in interest.items() if wanted}
+    visible = {
+        user: watching.visible_among(user, wanted) for user, wanted in interest.items() if wanted
+    }
     deliveries = [
-        _delivery(watcher, watch, page.end, found.get(watch.uri, {}), visible.get(watcher.caller.user.pk, set()))
+        _delivery(
+            watcher,
+            watch,
+            page.end,
+            found.get(watch.uri, {}),
+            visible.get(watcher.caller.user.pk, set()),
+        )
         for watcher, watch in pairs
     ]
     return deliveries, page.more
@@ -258,12 +277,16 @@ def _collect(span: Span, pairs: list[Pair], rules: Rules) -> tuple[list[Delivery
 def _notices_of(changes: list[Change], uri: str, rules: Rules) -> dict[int, Notice]:
     """Return the notices by change, built once for all watchers of the address."""
     if uri == RESOURCE_LIST:
-        return {one.pk: Notice(uri, position_of(one)) for one in changes if watching.alters_list(one)}
+        return {
+            one.pk: Notice(uri, position_of(one)) for one in changes if watching.alters_list(one)
+        }
     touching = (change for change in changes if rules.matches(change, uri))
     return {one.pk: Notice(uri, position_of(one), watching.describe(one, uri)) for one in touching}
 
 
-def _delivery(watcher: Watcher, watch: Watch, end: Position, found: dict[int, Notice], visible: set[int]) -> Delivery:
+def _delivery(
+    watcher: Watcher, watch: Watch, end: Position, found: dict[int, Notice], visible: set[int]
+) -> Delivery:
     notices = [notice for change, notice in found.items() if change in visible]
     if watch.uri == RESOURCE_LIST:
         notices = notices[-1:]  # one notice covers any number of list changes

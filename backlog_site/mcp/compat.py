@@ -1,4 +1,6 @@
-"""Run django-mcp-server 0.5.7, written for mcp 1.x, on mcp 2.3. docs/decisions says why, and when to drop it."""
+"""Run django-mcp-server 0.5.7, written for mcp 1.x, on mcp 2.3. docs/decisions says why, and when
+to drop it.
+"""
 
 import hashlib
 from typing import Any
@@ -15,8 +17,11 @@ class FastMCP(MCPServer[Any]):
     # Read by the package's own session manager, which is never started here.
     _event_store = None
 
-    def __init__(self, name: str | None = None, instructions: str | None = None, **options: Any) -> None:
-        # All web processes share one key; otherwise the second round of a call fails on another process.
+    def __init__(
+        self, name: str | None = None, instructions: str | None = None, **options: Any
+    ) -> None:
+        # All web processes share one key; otherwise the second round of a call fails on another
+        # process.
         key = hashlib.sha256(b"mcp-request-state" + settings.SECRET_KEY.encode()).digest()
         super().__init__(
             name,

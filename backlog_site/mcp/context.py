@@ -1,4 +1,7 @@
-"""Hold the caller of the current request. Transports set it; tools read it through `current_actor()`."""
+"""Hold the caller of the current request.
+
+Transports set it; tools read it through `current_actor()`.
+"""
 
 import contextvars
 from collections.abc import Iterator
@@ -15,7 +18,10 @@ from resources_app.reading.watching import Position
 
 @dataclass(frozen=True)
 class Caller:
-    """Identify the owner of a token. It keeps the secret so that a long conversation can re-check it."""
+    """Identify the owner of a token.
+
+    It keeps the secret so that a long conversation can re-check it.
+    """
 
     credential: Credential
     secret: str = field(repr=False)

@@ -7,7 +7,13 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from resources_app.database.schema import refusal_of
-from resources_app.errors import BacklogError, InvalidOperation, InvalidUri, NotFound, ValidationFailed
+from resources_app.errors import (
+    BacklogError,
+    InvalidOperation,
+    InvalidUri,
+    NotFound,
+    ValidationFailed,
+)
 
 LEGACY_RESOURCE_NOT_FOUND = -32002
 SERVER_ERROR = -32000

@@ -21,7 +21,10 @@ REQUEST_TIMEOUT = -32001
 
 
 class Answers:
-    """Track requests from the server to a client. An answer may arrive at any process; each checks its own requests."""
+    """Track requests from the server to a client.
+
+    An answer may arrive at any process; each checks its own requests.
+    """
 
     def __init__(self) -> None:
         self._waiting: dict[tuple[str, str], asyncio.Future[Message]] = {}
@@ -31,7 +34,9 @@ class Answers:
         if waiting and not waiting.done():
             waiting.set_result(body["message"])
 
-    async def wait_for(self, session_id: str, request_id: str, ask: Awaitable[None], seconds: float) -> Message:
+    async def wait_for(
+        self, session_id: str, request_id: str, ask: Awaitable[None], seconds: float
+    ) -> Message:
         key = (session_id, request_id)
         self._waiting[key] = asyncio.get_running_loop().create_future()
         try:
@@ -45,7 +50,10 @@ class Answers:
 
 @dataclass
 class Exchange:
-    """Implement the SDK's DispatchContext structurally. Without a stream only the answer itself reaches the client."""
+    """Implement the SDK's DispatchContext structurally.
+
+    Without a stream only the answer itself reaches the client.
+    """
 
     transport: TransportContext
     request_id: RequestId
@@ -66,21 +74,40 @@ class Exchange:
         if self.stream is None or not self.can_send_request:
             raise NoBackChannelError(method)
         request_id = f"server-{secrets.token_hex(8)}"
-        request = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": dict(params or {})}
+        request = {
+            "jsonrpc": "2.0",
+            "id": request_id,
+            "method": method,
+            "params": dict(params or {}),
+        }
         seconds = (opts or {}).get("timeout") or ANSWER_SECONDS
-        answer = await self.answers.wait_for(self.session_id, request_id, self.stream.write(event(request)), seconds)
+        answer = await self.answers.wait_for(
+            self.session_id, request_id, self.stream.write(event(request)), seconds
+        )
         return _result(answer)
 
-    async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
+    async def notify(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> None:
         if self.stream:
             given = {} if params is None else {"params": dict(params)}
             await self.stream.write(event({"jsonrpc": "2.0", "method": method, **given}))
 
-    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+    async def progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
         if self.progress_token is None:
             return
-        told = {"progressToken": self.progress_token, "progress": progress, "total": total, "message": message}
-        await self.notify("notifications/progress", {key: value for key, value in told.items() if value is not None})
+        told = {
+            "progressToken": self.progress_token,
+            "progress": progress,
+            "total": total,
+            "message": message,
+        }
+        await self.notify(
+            "notifications/progress",
+            {key: value for key, value in told.items() if value is not None},
+        )
 
 
 def _result(answer: Message) -> dict[str, Any]:

@@ -46,7 +46,9 @@ class Refused(Exception):
     headers: HeaderList = field(default_factory=list)
 
 
-def refusal(status: int, message: str, code: int = INVALID_REQUEST, request_id: Any = None) -> Refused:
+def refusal(
+    status: int, message: str, code: int = INVALID_REQUEST, request_id: Any = None
+) -> Refused:
     return Refused(status, error_message(code, message, request_id))
 
 
@@ -56,13 +58,19 @@ def error_message(code: int, message: str, request_id: Any = None, data: Any = N
 
 
 def refusal_of(error: BacklogError) -> Refused:
-    """Convert errors raised before a request reached the protocol, such as no broker or too many streams."""
+    """Convert errors raised before a request reached the protocol, such as no broker or too many
+    streams.
+    """
     headers = [(b"retry-after", b"2")] if error.retryable else []
-    return Refused(error.status, error_message(SERVER_ERROR, error.message, data=error.as_json()), headers)
+    return Refused(
+        error.status, error_message(SERVER_ERROR, error.message, data=error.as_json()), headers
+    )
 
 
 def check_source(headers: Headers) -> None:
-    """Reject requests that a page of another site sends through a user's browser (DNS rebinding)."""
+    """Reject requests that a page of another site sends through a user's browser (DNS
+    rebinding).
+    """
     host = headers.get("host", "")
     domain, _ = split_domain_port(host)
     if not domain or not validate_host(domain, settings.ALLOWED_HOSTS):
@@ -79,7 +87,11 @@ def _allowed_origins(host: str) -> Iterable[str]:
 
 async def read_body(headers: Headers, receive: Receive) -> bytes:
     declared = headers.get("content-length", "")
-    if declared.isascii() and declared.isdigit() and (len(declared) > 9 or int(declared) > MAX_BODY):
+    if (
+        declared.isascii()
+        and declared.isdigit()
+        and (len(declared) > 9 or int(declared) > MAX_BODY)
+    ):
         raise refusal(413, f"The body is larger than {MAX_BODY} bytes.")
     body = bytearray()
     more = True
@@ -95,7 +107,10 @@ async def read_body(headers: Headers, receive: Receive) -> bytes:
 
 
 def described(body: bytes) -> Message:
-    """Return the method, tool or prompt, and address of a message for the log. Never returns its arguments."""
+    """Return the method, tool or prompt, and address of a message for the log.
+
+    Never returns its arguments.
+    """
     if len(body) > MAX_DESCRIBED:
         found = _METHOD.search(body[:MAX_DESCRIBED]) or _METHOD.search(body[-MAX_DESCRIBED:])
         return {"rpc_method": found[1].decode()} if found else {}
@@ -118,11 +133,16 @@ def _named(message: Message) -> Message:
         "name": params.get("name"),
         "uri": params.get("uri") or arguments.get("uri") or arguments.get("id"),
     }
-    return {name: value[:MAX_NAME] for name, value in named.items() if isinstance(value, str) and value}
+    return {
+        name: value[:MAX_NAME] for name, value in named.items() if isinstance(value, str) and value
+    }
 
 
 def refuse_surrogates(body: bytes) -> None:
-    """Reject unpaired surrogates. They are legal in JSON, but neither databases nor UTF-8 can store them."""
+    """Reject unpaired surrogates.
+
+    They are legal in JSON, but neither databases nor UTF-8 can store them.
+    """
     if b"\\u" not in body:
         return
     try:
@@ -133,11 +153,15 @@ def refuse_surrogates(body: bytes) -> None:
         return  # not JSON at all: the parser reports it
 
 
-async def send_json(send: Send, status: int, body: Any = None, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+async def send_json(
+    send: Send, status: int, body: Any = None, headers: Iterable[tuple[bytes, bytes]] = ()
+) -> None:
     encoded = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
     described = [(b"content-type", b"application/json")] if encoded else []
     length = (b"content-length", str(len(encoded)).encode())
-    await send({"type": "http.response.start", "status": status, "headers": [*described, length, *headers]})
+    await send(
+        {"type": "http.response.start", "status": status, "headers": [*described, length, *headers]}
+    )
     await send({"type": "http.response.body", "body": encoded})
 
 
@@ -179,7 +203,8 @@ def replay(body: bytes, receive: Receive) -> Receive:
 
 
 def without_blanks(scope: Scope) -> Scope:
-    """Strip blanks around header values, which are not part of them (RFC 9110). The server's parser leaves trailing
-    ones.
+    """Strip blanks around header values, which are not part of them (RFC 9110).
+
+    The server's parser leaves trailing ones.
     """
     return {**scope, "headers": [(name, value.strip()) for name, value in scope["headers"]]}

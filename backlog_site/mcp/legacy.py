@@ -1,5 +1,6 @@
-"""Serve Streamable HTTP up to 2025-11-25 on the SDK's kernel. Sessions are in Redis, so any process can serve any
-request.
+"""Serve Streamable HTTP up to 2025-11-25 on the SDK's kernel.
+
+Sessions are in Redis, so any process can serve any request.
 """
 
 import asyncio
@@ -14,7 +15,10 @@ from mcp.server.connection import Connection
 from mcp.server.runner import ServerRunner, aclose_shielded
 from mcp.server.streamable_http import check_accept_headers
 from mcp.shared.dispatcher import as_request_id
-from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data, progress_token_from_params
+from mcp.shared.jsonrpc_dispatcher import (
+    handler_exception_to_error_data,
+    progress_token_from_params,
+)
 from mcp.shared.message import ServerMessageMetadata
 from mcp.shared.transport_context import TransportContext
 from mcp.types import INTERNAL_ERROR
@@ -69,7 +73,9 @@ class SessionWatches:
 
 
 class LegacyLeg:
-    def __init__(self, server: Server[Any], sessions: SessionStore, backchannel: Backchannel) -> None:
+    def __init__(
+        self, server: Server[Any], sessions: SessionStore, backchannel: Backchannel
+    ) -> None:
         self._server = server
         self._sessions = sessions
         self._backchannel = backchannel
@@ -115,11 +121,15 @@ class LegacyLeg:
         if answer and "result" in answer:
             version = answer["result"]["protocolVersion"]
             user_id = current_request().caller.user.pk
-            session_id = await self._sessions.open(user_id, version, *_introduction(message["params"]))
+            session_id = await self._sessions.open(
+                user_id, version, *_introduction(message["params"])
+            )
             headers = [(b"mcp-session-id", session_id.encode())]
         await send_json(send, 200, answer, headers)
 
-    async def _batch(self, http: HttpRequest, session: Session, messages: list[Any], send: Send) -> None:
+    async def _batch(
+        self, http: HttpRequest, session: Session, messages: list[Any], send: Send
+    ) -> None:
         if session.protocol_version != BATCHING_VERSION:
             raise refusal(400, f"Batches belong to protocol version {BATCHING_VERSION} alone.")
         if not 1 <= len(messages) <= MAX_BATCH:
@@ -128,7 +138,9 @@ class LegacyLeg:
         given = [answer for answer in answers if answer is not None]
         await send_json(send, 200 if given else 202, given or None)
 
-    async def _answer_of_batch(self, http: HttpRequest, session: Session, message: Any) -> Message | None:
+    async def _answer_of_batch(
+        self, http: HttpRequest, session: Session, message: Any
+    ) -> Message | None:
         try:
             return await self._answer(http, session, message, None)
         except Refused as refused:
@@ -154,7 +166,9 @@ class LegacyLeg:
             raise refusal(400, "Invalid Request: the id must be a string or a number")
         can_ask = stream is not None and bool(session.id)
         exchange = Exchange(
-            transport=TransportContext(kind="streamable-http", can_send_request=can_ask, headers=http.headers),
+            transport=TransportContext(
+                kind="streamable-http", can_send_request=can_ask, headers=http.headers
+            ),
             request_id=request_id,
             message_metadata=ServerMessageMetadata(request_context=http),
             progress_token=progress_token_from_params(params),
@@ -162,10 +176,16 @@ class LegacyLeg:
             stream=stream,
             answers=self._answers,
         )
-        return await self._cancellable(session, exchange, self._serve(session, exchange, method, params))
+        return await self._cancellable(
+            session, exchange, self._serve(session, exchange, method, params)
+        )
 
-    async def _serve(self, session: Session, exchange: Exchange, method: str, params: Any) -> Message:
-        connection = Connection.from_envelope(session.protocol_version, session.client, session.capabilities)
+    async def _serve(
+        self, session: Session, exchange: Exchange, method: str, params: Any
+    ) -> Message:
+        connection = Connection.from_envelope(
+            session.protocol_version, session.client, session.capabilities
+        )
         connection.session_id = session.id or None
         options = self._server.create_initialization_options(ANNOUNCES)
         runner = ServerRunner(self._server, connection, {}, init_options=options)
@@ -177,7 +197,9 @@ class LegacyLeg:
             await aclose_shielded(connection)
         return {"jsonrpc": "2.0", "id": exchange.request_id, "result": result}
 
-    async def _cancellable(self, session: Session, exchange: Exchange, serving: Awaitable[Message]) -> Message:
+    async def _cancellable(
+        self, session: Session, exchange: Exchange, serving: Awaitable[Message]
+    ) -> Message:
         key = (session.id, exchange.request_id)
         task = asyncio.ensure_future(serving)
         self._running[key] = (exchange, task)
@@ -197,7 +219,9 @@ class LegacyLeg:
 
     async def _notified(self, session: Session, method: str, params: Message | None) -> None:
         if method == "notifications/cancelled" and params:
-            await self._backchannel.tell("cancel", session=session.id, request=params.get("requestId"))
+            await self._backchannel.tell(
+                "cancel", session=session.id, request=params.get("requestId")
+            )
 
     def _cancel(self, body: dict[str, Any]) -> None:
         if running := self._running.get((body["session"], as_request_id(body["request"]))):
@@ -211,8 +235,12 @@ class LegacyLeg:
         bind_request(replace(request, watches=watches))
 
 
-async def _deliver(answer: asyncio.Future[Message | None], stream: EventStream | None, send: Send) -> None:
-    """Send plain JSON, unless events came before the answer or a slow answer needs keep-alive pings."""
+async def _deliver(
+    answer: asyncio.Future[Message | None], stream: EventStream | None, send: Send
+) -> None:
+    """Send plain JSON, unless events came before the answer or a slow answer needs keep-alive
+    pings.
+    """
     while not (await asyncio.wait({answer}, timeout=PING_SECONDS))[0]:
         if stream:
             await stream.write(PING)

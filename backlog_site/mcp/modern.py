@@ -1,4 +1,7 @@
-"""Serve Streamable HTTP from 2026-07-28 on. Requests are independent, and the SDK's own transport serves them."""
+"""Serve Streamable HTTP from 2026-07-28 on.
+
+Requests are independent, and the SDK's own transport serves them.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,7 +23,10 @@ _WANTS_EVENTS = (b'"progressToken"', b"/logLevel", b"subscriptions/listen")
 
 
 class ModernLeg:
-    """Choose between two SDK transports. Single JSON responses cost a third less where no event can precede them."""
+    """Choose between two SDK transports.
+
+    Single JSON responses cost a third less where no event can precede them.
+    """
 
     def __init__(self, server: Server[Any]) -> None:
         self._in_one_piece = _transport(server, json_response=True)
@@ -38,7 +44,10 @@ class ModernLeg:
 
 
 def is_modern(headers: Headers) -> bool:
-    """Decide by the header alone. The SDK lists the supported versions to clients with an unknown one."""
+    """Decide by the header alone.
+
+    The SDK lists the supported versions to clients with an unknown one.
+    """
     version = headers.get("mcp-protocol-version")
     return version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS
 

@@ -1,5 +1,5 @@
-"""Serve resources/list, templates/list, read and completion, and our extension: resources/write, write_batch, schema,
-list_versions.
+"""Serve resources/list, templates/list, read and completion, and our extension: resources/write,
+write_batch, schema, list_versions.
 """
 
 import base64
@@ -26,7 +26,12 @@ from resources_app.writing import batches, write_path
 
 # docs/rfc-writable-resources.md
 EXTENSION = "io.backlog/writable-resources"
-EXTENSION_METHODS = ("resources/write", "resources/write_batch", "resources/schema", "resources/list_versions")
+EXTENSION_METHODS = (
+    "resources/write",
+    "resources/write_batch",
+    "resources/schema",
+    "resources/list_versions",
+)
 
 
 def install(server: Server[Any]) -> None:
@@ -56,14 +61,17 @@ class UriParams(protocol.RequestParams):
 
 
 class ReadParams(protocol.ReadResourceRequestParams):
-    """Add our `version` parameter, which reads the address at that version, as `?version=` in the URI does."""
+    """Add our `version` parameter, which reads the address at that version, as `?version=` in the
+    URI does.
+    """
 
     version: Any = None
 
     def versioned_uri(self) -> str:
         if self.version is None:
             return self.uri
-        return f"{self.uri}{'&' if '?' in self.uri else '?'}version={quote(str(self.version), safe='')}"
+        separator = "&" if "?" in self.uri else "?"
+        return f"{self.uri}{separator}version={quote(str(self.version), safe='')}"
 
 
 class VersionsParams(UriParams):
@@ -80,12 +88,18 @@ class Answer(protocol.Result):
 async def list_resources(
     _ctx: ServerRequestContext, params: protocol.PaginatedRequestParams | None
 ) -> protocol.ListResourcesResult:
-    rows, following = await in_thread(catalogue.list_catalogue, current_actor(), params.cursor if params else None)
-    return protocol.ListResourcesResult(resources=[_listed(row) for row in rows], next_cursor=following)
+    rows, following = await in_thread(
+        catalogue.list_catalogue, current_actor(), params.cursor if params else None
+    )
+    return protocol.ListResourcesResult(
+        resources=[_listed(row) for row in rows], next_cursor=following
+    )
 
 
 def _listed(row: dict[str, Any]) -> protocol.Resource:
-    given = row.get("annotations", {}) | ({"last_modified": row["updated_at"]} if "updated_at" in row else {})
+    given = row.get("annotations", {}) | (
+        {"last_modified": row["updated_at"]} if "updated_at" in row else {}
+    )
     return protocol.Resource(
         uri=row["uri"],
         name=row["name"],
@@ -116,7 +130,9 @@ async def list_templates(
     )
 
 
-async def read_resource(_ctx: ServerRequestContext, params: ReadParams) -> protocol.ReadResourceResult:
+async def read_resource(
+    _ctx: ServerRequestContext, params: ReadParams
+) -> protocol.ReadResourceResult:
     reading = await in_thread(read, current_actor(), params.versioned_uri())
     return protocol.ReadResourceResult(contents=[_contents(reading)])
 
@@ -133,8 +149,14 @@ def _contents(reading: Reading) -> protocol.TextResourceContents | protocol.Blob
     )
 
 
-async def complete(_ctx: ServerRequestContext, params: protocol.CompleteRequestParams) -> protocol.CompleteResult:
-    pattern = params.ref.uri if isinstance(params.ref, protocol.ResourceTemplateReference) else params.ref.name
+async def complete(
+    _ctx: ServerRequestContext, params: protocol.CompleteRequestParams
+) -> protocol.CompleteResult:
+    pattern = (
+        params.ref.uri
+        if isinstance(params.ref, protocol.ResourceTemplateReference)
+        else params.ref.name
+    )
     name, value = params.argument.name, params.argument.value
     values = await in_thread(catalogue.complete, current_actor(), name, value, pattern)
     more = len(values) == catalogue.MAX_COMPLETIONS
@@ -142,7 +164,9 @@ async def complete(_ctx: ServerRequestContext, params: protocol.CompleteRequestP
 
 
 async def write(_ctx: ServerRequestContext, params: Arguments) -> Answer:
-    return Answer(**await in_thread(write_path.write, current_actor(), **params.checked_for("write_resource")))
+    return Answer(
+        **await in_thread(write_path.write, current_actor(), **params.checked_for("write_resource"))
+    )
 
 
 async def write_batch(_ctx: ServerRequestContext, params: Arguments) -> Answer:
@@ -161,4 +185,6 @@ async def versions(_ctx: ServerRequestContext, params: VersionsParams) -> Answer
 
 
 def _versions(actor: Actor, params: VersionsParams) -> dict[str, Any]:
-    return list_versions(actor.user, target_of(uris.parse(params.uri)), params.cursor, str(params.limit))
+    return list_versions(
+        actor.user, target_of(uris.parse(params.uri)), params.cursor, str(params.limit)
+    )

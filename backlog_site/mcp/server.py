@@ -22,13 +22,17 @@ UNAUTHENTICATED = -32001
 # Lists that are always returned whole.
 ONE_PAGE = frozenset({"tools/list", "prompts/list", "resources/templates/list"})
 
-# The package's object, for toolsets and prompts, and the SDK's server below it, for request handlers.
+# The package's object, for toolsets and prompts, and the SDK's server below it, for request
+# handlers.
 toolsets = published
 low_level: Server[Any] = published._mcp_server
 
 
 def install() -> None:
-    """Import the toolsets and add handlers. Called once, before the package registers the toolsets."""
+    """Import the toolsets and add handlers.
+
+    Called once, before the package registers the toolsets.
+    """
     from backlog_site.mcp import tools  # noqa: F401, PLC0415  # the package publishes every toolset class it has seen
 
     resources.install(low_level)
@@ -38,10 +42,18 @@ def install() -> None:
     low_level.middleware.extend([translate_errors, act_for_caller, refuse_unknown_params])
     low_level.add_request_handler("tools/list", protocol.PaginatedRequestParams, list_tools)
     low_level.add_request_handler("tools/call", protocol.CallToolRequestParams, call_tool)
-    low_level.add_request_handler("prompts/get", protocol.GetPromptRequestParams, prompts.get_prompt)
-    low_level.add_request_handler("resources/subscribe", protocol.SubscribeRequestParams, subscribing.subscribe)
-    low_level.add_request_handler("resources/unsubscribe", protocol.UnsubscribeRequestParams, subscribing.unsubscribe)
-    low_level.add_request_handler("subscriptions/listen", protocol.SubscriptionsListenRequestParams, subscribing.listen)
+    low_level.add_request_handler(
+        "prompts/get", protocol.GetPromptRequestParams, prompts.get_prompt
+    )
+    low_level.add_request_handler(
+        "resources/subscribe", protocol.SubscribeRequestParams, subscribing.subscribe
+    )
+    low_level.add_request_handler(
+        "resources/unsubscribe", protocol.UnsubscribeRequestParams, subscribing.unsubscribe
+    )
+    low_level.add_request_handler(
+        "subscriptions/listen", protocol.SubscriptionsListenRequestParams, subscribing.listen
+    )
     low_level.add_request_handler("server/discover", protocol.RequestParams, discover)
     # Responses that are the same for every user may be shared; user-specific ones may not.
     for method in ("server/discover", "prompts/list", "resources/templates/list"):
@@ -54,7 +66,10 @@ def install() -> None:
 async def list_tools(
     _ctx: ServerRequestContext, _params: protocol.PaginatedRequestParams | None
 ) -> protocol.ListToolsResult:
-    """List the tools. Omits write tools when scope or role does not allow writing, so that agents do not try them."""
+    """List the tools.
+
+    Omits write tools when scope or role does not allow writing, so that agents do not try them.
+    """
     tools = await toolsets.list_tools()
     if not await in_thread(lambda actor: actor.may_write, current_actor()):
         tools = [tool for tool in tools if tool.annotations and tool.annotations.read_only_hint]
@@ -68,14 +83,23 @@ async def call_tool(
     if toolsets._tool_manager.get_tool(params.name) is None:
         known = [tool.name for tool in await toolsets.list_tools()]
         raise ValidationFailed(
-            f"There is no tool {params.name!r}.", field="name", value=params.name, allowed_values=known
+            f"There is no tool {params.name!r}.",
+            field="name",
+            value=params.name,
+            allowed_values=known,
         )
-    called: protocol.CallToolResult | protocol.InputRequiredResult = await toolsets._handle_call_tool(ctx, params)
+    called: (
+        protocol.CallToolResult | protocol.InputRequiredResult
+    ) = await toolsets._handle_call_tool(ctx, params)
     return called
 
 
-async def discover(ctx: ServerRequestContext, _params: protocol.RequestParams) -> protocol.DiscoverResult:
-    """Describe the server. The SDK's own version would promise notices for tools and prompts, which never change at
+async def discover(
+    ctx: ServerRequestContext, _params: protocol.RequestParams
+) -> protocol.DiscoverResult:
+    """Describe the server.
+
+    The SDK's own version would promise notices for tools and prompts, which never change at
     runtime.
     """
     capabilities = low_level.get_capabilities(protocol_version=ctx.protocol_version)
@@ -105,17 +129,23 @@ async def act_for_caller(ctx: ServerRequestContext, call_next: CallNext) -> Hand
 
 
 async def refuse_unknown_params(ctx: ServerRequestContext, call_next: CallNext) -> HandlerResult:
-    """Reject, as a middleware, parameters that no handler reads and cursors for single-page lists."""
+    """Reject, as a middleware, parameters that no handler reads and cursors for single-page
+    lists.
+    """
     params, handler = ctx.params or {}, low_level.get_request_handler(ctx.method)
     if handler and handler.params_type.model_config.get("extra") != "allow":
         known = [field.alias or name for name, field in handler.params_type.model_fields.items()]
         if unknown := sorted(set(params) - set(known)):
             raise ValidationFailed(
-                f"{ctx.method} has no parameter {unknown[0]!r}.", field=unknown[0], allowed_values=known
+                f"{ctx.method} has no parameter {unknown[0]!r}.",
+                field=unknown[0],
+                allowed_values=known,
             )
     if ctx.method in ONE_PAGE and params.get("cursor"):
         raise ValidationFailed(
-            f"{ctx.method} answers one page, so there is no cursor.", field="cursor", value=params["cursor"]
+            f"{ctx.method} answers one page, so there is no cursor.",
+            field="cursor",
+            value=params["cursor"],
         )
     return await call_next(ctx)
 

@@ -1,4 +1,7 @@
-"""Store sessions of the handshake era in Redis. They are bound to their user and served by any web process."""
+"""Store sessions of the handshake era in Redis.
+
+They are bound to their user and served by any web process.
+"""
 
 import json
 import secrets
@@ -36,7 +39,9 @@ class SessionStore:
     def __init__(self, redis: Redis) -> None:
         self._redis: Any = redis  # typed for both bytes and text; ours are text
 
-    async def open(self, user_id: int, protocol_version: str, client: Any, capabilities: Any) -> str:
+    async def open(
+        self, user_id: int, protocol_version: str, client: Any, capabilities: Any
+    ) -> str:
         """Create a session and evict the user's least recently used ones beyond the limit."""
         session_id = secrets.token_urlsafe(32)
         fields = {

@@ -1,4 +1,7 @@
-"""Serve the GET stream of the handshake era. A session has one; a returning client resumes where it stopped."""
+"""Serve the GET stream of the handshake era.
+
+A session has one; a returning client resumes where it stopped.
+"""
 
 import asyncio
 import secrets
@@ -25,9 +28,14 @@ logger = structlog.get_logger("backlog.mcp")
 
 
 class SessionStream:
-    """Serve one open GET request. It starts after the position where the previous stream ended, if there was one."""
+    """Serve one open GET request.
 
-    def __init__(self, session: Session, seen: Position | None, watcher: Watcher, sessions: SessionStore) -> None:
+    It starts after the position where the previous stream ended, if there was one.
+    """
+
+    def __init__(
+        self, session: Session, seen: Position | None, watcher: Watcher, sessions: SessionStore
+    ) -> None:
         self.id = secrets.token_hex(8)
         self.session = session
         self.watcher = watcher
@@ -45,7 +53,9 @@ class SessionStream:
 
     async def write(self, out: EventStream) -> None:
         start = min(watch.position for watch in self.watcher.watches.values())
-        await out.write(event(None, str(start)) if self.session.protocol_version >= PRIMING_VERSION else PING)
+        await out.write(
+            event(None, str(start)) if self.session.protocol_version >= PRIMING_VERSION else PING
+        )
         held: Notice | None = None
         while held or not self.watcher.is_closed:
             notice = await self.watcher.next(0 if held else PING_SECONDS)
@@ -58,7 +68,9 @@ class SessionStream:
             held = notice
 
     async def remember(self) -> None:
-        """Store where a later stream resumes if its client cannot say, and drop the addresses it lost."""
+        """Store where a later stream resumes if its client cannot say, and drop the addresses it
+        lost.
+        """
         written, self._written = self._written, None
         lost, self.watcher.lost = self.watcher.lost, []
         try:
@@ -71,7 +83,9 @@ class SessionStream:
 
 
 def _frame(notice: Notice, following: Notice | None) -> bytes:
-    """Encode a notice. Only the last notice of a change has an id, so a client that missed it gets the whole change
+    """Encode a notice.
+
+    Only the last notice of a change has an id, so a client that missed it gets the whole change
     again.
     """
     is_last = following is None or following.position != notice.position
@@ -93,7 +107,9 @@ class SessionStreams:
         backchannel.on_reconnect(self._refresh_all)
 
     async def serve(self, session: Session, headers: Headers, receive: Receive, send: Send) -> None:
-        if "text/event-stream" not in headers.get("accept", "") and "*/*" not in headers.get("accept", ""):
+        if "text/event-stream" not in headers.get("accept", "") and "*/*" not in headers.get(
+            "accept", ""
+        ):
             raise refusal(406, "Not Acceptable: the client must accept text/event-stream")
         seen = _last_seen(session, headers.get("last-event-id"))
         end = await in_thread(watching.end_of_feed)
@@ -147,7 +163,10 @@ class SessionStreams:
 
 
 def _last_seen(session: Session, last_event_id: str | None) -> Position | None:
-    """Return the client's last event id, or else the stored position. It is None before the first stream."""
+    """Return the client's last event id, or else the stored position.
+
+    It is None before the first stream.
+    """
     if not last_event_id:
         return session.position
     try:

@@ -64,8 +64,10 @@ class BacklogTools(Toolset):
         explain: bool = False,
         max_tokens: int = MAX_TOKENS,
     ) -> Answer:
-        """Find tasks, epics, files and IntelligenceBank assets by words, names in code, ids or parts of words, best
-        first, with snippets. To filter by exact fields or to count use backlog_list."""
+        """Find tasks, epics, files and IntelligenceBank assets by words, names in code, ids or
+        parts of words, best first, with snippets. To filter by exact fields or to count use
+        backlog_list.
+        """
         return search_unified(
             current_actor().user,
             query,
@@ -85,12 +87,19 @@ class BacklogTools(Toolset):
 
     @tool("Gather context", read_only_hint=True, open_world_hint=False)
     def backlog_context(
-        self, id: str | None = None, query: str | None = None, max_tokens: int = DEFAULT_TOKENS, depth: int = 1
+        self,
+        id: str | None = None,
+        query: str | None = None,
+        max_tokens: int = DEFAULT_TOKENS,
+        depth: int = 1,
     ) -> Answer:
-        """Before work: a task, epic or file (id or URI, or the best hit of a query) with parent, children, siblings,
-        dependencies, references both ways, comments, related things and recent changes, within max_tokens;
-        left_out names what did not fit."""
-        return build_context(current_actor().user, id=id, query=query, max_tokens=max_tokens, depth=depth)
+        """Before work: a task, epic or file (id or URI, or the best hit of a query) with parent,
+        children, siblings, dependencies, references both ways, comments, related things and recent
+        changes, within max_tokens; left_out names what did not fit.
+        """
+        return build_context(
+            current_actor().user, id=id, query=query, max_tokens=max_tokens, depth=depth
+        )
 
     @tool("List tasks or epics", read_only_hint=True, open_world_hint=False)
     def backlog_list(
@@ -101,8 +110,12 @@ class BacklogTools(Toolset):
         assignee: Annotated[str | None, Field(description="username; '' for nobody")] = None,
         label: str | None = None,
         priority: Priority | None = None,
-        ready: Annotated[bool | None, Field(description="open, and nothing it depends on is unfinished")] = None,
-        filter: Annotated[str | None, Field(description='e.g. created_at>2026-01-01,title~"auth"')] = None,
+        ready: Annotated[
+            bool | None, Field(description="open, and nothing it depends on is unfinished")
+        ] = None,
+        filter: Annotated[
+            str | None, Field(description='e.g. created_at>2026-01-01,title~"auth"')
+        ] = None,
         search: Annotated[str | None, Field(description="only those with all these words")] = None,
         sort: str | None = None,
         order: Literal["asc", "desc"] | None = None,
@@ -114,7 +127,10 @@ class BacklogTools(Toolset):
             str | None, Field(description="count by status, priority, assignee, label or epic_id")
         ] = None,
     ) -> Answer:
-        """Filter, sort, page or count by exact fields. To find by words or meaning use backlog_search."""
+        """Filter, sort, page or count by exact fields.
+
+        To find by words or meaning use backlog_search.
+        """
         given = {
             "epic_id": epic_id,
             "assignee": assignee,
@@ -132,23 +148,40 @@ class BacklogTools(Toolset):
             "aggregate": aggregate or ("count" if group_by else None),
         }
         statuses = [status] if isinstance(status, str) else status or []
-        pairs = [("status", word) for word in statuses] + [(k, str(v)) for k, v in _given(given).items()]
+        pairs = [("status", word) for word in statuses] + [
+            (k, str(v)) for k, v in _given(given).items()
+        ]
         page: Answer = read(current_actor(), build(f"{type}s", query=pairs)).contents
-        return page | {"results": [item_line(item) for item in page["results"]]} if "next_cursor" in page else page
+        return (
+            page | {"results": [item_line(item) for item in page["results"]]}
+            if "next_cursor" in page
+            else page
+        )
 
     @tool("Read things", read_only_hint=True, open_world_hint=False)
     def backlog_get(
         self,
-        id: Annotated[str | list[str], Field(description="ids and URIs, mixed: TASK-0001, mcp://backlog/…, file:///…")],
+        id: Annotated[
+            str | list[str],
+            Field(description="ids and URIs, mixed: TASK-0001, mcp://backlog/…, file:///…"),
+        ],
         max_tokens: int = read_many.DEFAULT_TOKENS,
         cursor: str | None = None,
     ) -> Answer:
-        """Read tasks, epics, single fields, files or folders, with ETags. A next_cursor means there is more."""
+        """Read tasks, epics, single fields, files or folders, with ETags.
+
+        A next_cursor means there is more.
+        """
         found = read_many.read_many(current_actor(), _names(id), max_tokens, cursor)
         errors = [result["error"] for result in found["results"] if "error" in result]
         return {"error": errors[0], **found} if len(errors) == len(found["results"]) else found
 
-    @tool("Create a task or epic", destructive_hint=False, idempotent_hint=False, open_world_hint=False)
+    @tool(
+        "Create a task or epic",
+        destructive_hint=False,
+        idempotent_hint=False,
+        open_world_hint=False,
+    )
     def backlog_create(
         self,
         title: str,
@@ -188,16 +221,29 @@ class BacklogTools(Toolset):
         actor, given = current_actor(), _given(values)
         body = {"create": type, "values": given}
         return batches.once(
-            actor, idempotency_key, body, lambda: created_json(write_path.create_item(actor, type, given))
+            actor,
+            idempotency_key,
+            body,
+            lambda: created_json(write_path.create_item(actor, type, given)),
         )
 
-    @tool("Update fields", null_clears=SETTABLE, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
+    @tool(
+        "Update fields",
+        null_clears=SETTABLE,
+        destructive_hint=True,
+        idempotent_hint=True,
+        open_world_hint=False,
+    )
     def backlog_update(
         self,
         id: str,
-        etag: Annotated[str | None, Field(description="refuse if it changed since you read it")] = None,
+        etag: Annotated[
+            str | None, Field(description="refuse if it changed since you read it")
+        ] = None,
         title: str | None = None,
-        description: Annotated[str | None, Field(description="whole text; to change a part use write_resource")] = None,
+        description: Annotated[
+            str | None, Field(description="whole text; to change a part use write_resource")
+        ] = None,
         status: Status | None = None,
         priority: Priority | None = None,
         epic_id: str | None = None,
@@ -210,7 +256,10 @@ class BacklogTools(Toolset):
         blocked_reason: Words = None,
         references: list[Answer] | None = None,
     ) -> Answer:
-        """Set whole fields of a task or epic; null, '' or [] clears one. Answers the new ETag and what changed."""
+        """Set whole fields of a task or epic; null, '' or [] clears one.
+
+        Answers the new ETag and what changed.
+        """
         values = {
             "title": title,
             "description": description,
@@ -226,10 +275,16 @@ class BacklogTools(Toolset):
             "blocked_reason": blocked_reason,
             "references": references,
         }
-        given = {name: None if value is Null.SENT else value for name, value in _given(values).items()}
+        given = {
+            name: None if value is Null.SENT else value for name, value in _given(values).items()
+        }
         if not given:
-            raise ValidationFailed("Name at least one field to set.", field="title", allowed_values=list(SETTABLE))
-        return write_path.write(current_actor(), read_many.uri_for(id), {"type": "merge", "value": given}, etag)
+            raise ValidationFailed(
+                "Name at least one field to set.", field="title", allowed_values=list(SETTABLE)
+            )
+        return write_path.write(
+            current_actor(), read_many.uri_for(id), {"type": "merge", "value": given}, etag
+        )
 
     @tool("Archive or delete", destructive_hint=True, idempotent_hint=True, open_world_hint=False)
     def backlog_delete(
@@ -245,18 +300,25 @@ class BacklogTools(Toolset):
         return {"uri": uri, "deleted": permanent, "archived": not permanent}
 
     @tool("Edit a part", destructive_hint=True, idempotent_hint=False, open_world_hint=False)
-    def write_resource(self, uri: str, operation: Operation, etag: str | None = None, dry_run: bool = False) -> Answer:
-        """Change a part of a thing without sending the rest. Text (…/tasks/TASK-0001/description, files):
-        str_replace old_str new_str [replace_all], insert line content, append|prepend content, delete content, set value.
-        Lists (…/evidence): array_append|array_prepend value, array_insert index value, array_remove index|value.
-        Whole item: merge value, set field value, delete_field field. Any: restore version. Answers ETag and diff."""
+    def write_resource(
+        self, uri: str, operation: Operation, etag: str | None = None, dry_run: bool = False
+    ) -> Answer:
+        """Change a part of a thing without sending the rest.
+
+        Text (…/tasks/TASK-0001/description, files): str_replace old_str new_str [replace_all],
+        insert line content, append|prepend content, delete content, set value. Lists (…/evidence):
+        array_append|array_prepend value, array_insert index value, array_remove index|value. Whole
+        item: merge value, set field value, delete_field field. Any: restore version. Answers ETag
+        and diff.
+        """
         return write_path.write(current_actor(), uri, operation, etag, dry_run=dry_run)
 
     @tool("Edit many parts", destructive_hint=True, idempotent_hint=False, open_world_hint=False)
     def write_resource_batch(
         self,
         operations: Annotated[
-            list[Answer], Field(description="up to 500 of {uri, operation, etag?}, see write_resource")
+            list[Answer],
+            Field(description="up to 500 of {uri, operation, etag?}, see write_resource"),
         ],
         atomic: Annotated[bool, Field(description="all or nothing; else each for itself")] = True,
         idempotency_key: str | None = None,
@@ -270,14 +332,18 @@ class BacklogTools(Toolset):
             atomic=atomic,
             idempotency_key=idempotency_key,
             dry_run=dry_run,
-            progress=(lambda done, total: in_loop(ctx.report_progress(done, total))) if ctx else None,
+            progress=(lambda done, total: in_loop(ctx.report_progress(done, total)))
+            if ctx
+            else None,
         )
 
     @tool("Read any address", read_only_hint=True, open_world_hint=False)
     @documented(categories=", ".join(dict.fromkeys(entry.category for entry in REGISTRY)))
     def get_resource(self, uri: str | None = None) -> Answer:
-        """The same as resources/read, for clients that only call tools. Without a URI: every address there is, grouped:
-        {categories}. Errors name suggested_actions."""
+        """The same as resources/read, for clients that only call tools.
+
+        Without a URI: every address there is, grouped: {categories}. Errors name suggested_actions.
+        """
         return discovery.get_resource(current_actor(), uri)
 
 
@@ -290,7 +356,10 @@ def opened(operations: list[Answer]) -> list[Answer]:
 
 
 def _names(id: str | list[str]) -> list[str]:
-    """Return the names. A list sent as JSON text is a string to the schema; no id or URI begins like one."""
+    """Return the names.
+
+    A list sent as JSON text is a string to the schema; no id or URI begins like one.
+    """
     parsed = from_json(id)
     is_list = isinstance(parsed, list) and all(isinstance(name, str) for name in parsed)
     return parsed if is_list else [str(id)]

@@ -1,4 +1,6 @@
-"""Extend the package's toolset with titles and annotations, lean schemas, and errors that a model can fix."""
+"""Extend the package's toolset with titles and annotations, lean schemas, and errors that a model
+can fix.
+"""
 
 import functools
 import inspect
@@ -26,7 +28,10 @@ Schema = dict[str, Any]
 
 
 class Null(Enum):
-    """Represent an explicit null, as opposed to None for an omitted argument. See `tool(null_clears=…)`."""
+    """Represent an explicit null, as opposed to None for an omitted argument.
+
+    See `tool(null_clears=…)`.
+    """
 
     SENT = "null"
 
@@ -56,16 +61,24 @@ def documented(**parts: str) -> Callable[[F], F]:
 
 
 class CarefulTool(Tool):
-    """Reject unknown arguments by name, accept objects sent as JSON text, and return domain errors unchanged."""
+    """Reject unknown arguments by name, accept objects sent as JSON text, and return domain errors
+    unchanged.
+    """
 
     null_clears: frozenset[str] = frozenset()
 
-    async def run(self, arguments: dict[str, Any], context: Any, convert_result: bool = False) -> Any:
+    async def run(
+        self, arguments: dict[str, Any], context: Any, convert_result: bool = False
+    ) -> Any:
         with measured_tool(self.name) as note:
             return await self._run(arguments, context, convert_result, note)
 
     async def _run(
-        self, arguments: dict[str, Any], context: Any, convert_result: bool, note: Callable[[str], None]
+        self,
+        arguments: dict[str, Any],
+        context: Any,
+        convert_result: bool,
+        note: Callable[[str], None],
     ) -> Any:
         given = {self.context_kwarg: context} if self.context_kwarg else {}
         try:
@@ -93,12 +106,16 @@ class CarefulTool(Tool):
         known = list(self.parameters["properties"])
         if unknown := sorted(set(arguments) - set(known)):
             raise ValidationFailed(
-                f"{self.name} has no argument {unknown[0]!r}.", field=unknown[0], allowed_values=known
+                f"{self.name} has no argument {unknown[0]!r}.",
+                field=unknown[0],
+                allowed_values=known,
             )
         try:
             return self._validated(arguments)
         except ValidationError as error:
-            parsed = arguments | {name: from_json(arguments[name]) for name in _failing(error) & set(arguments)}
+            parsed = arguments | {
+                name: from_json(arguments[name]) for name in _failing(error) & set(arguments)
+            }
         try:
             return self._validated(parsed)
         except ValidationError as error:
@@ -114,7 +131,9 @@ class CarefulTool(Tool):
 
     def _validated(self, arguments: dict[str, Any]) -> dict[str, Any]:
         validated = self.fn_metadata.arg_model.model_validate(arguments).model_dump_one_level()
-        sent = {name: Null.SENT for name in self.null_clears & set(arguments) if arguments[name] is None}
+        sent = {
+            name: Null.SENT for name in self.null_clears & set(arguments) if arguments[name] is None
+        }
         return validated | sent
 
 
@@ -130,7 +149,10 @@ def error_result(error: BacklogError) -> CallToolResult:
 
 
 def answer(body: dict[str, Any]) -> CallToolResult:
-    """Return a tool result, marked as an error if the body has one. The text is compact JSON: agents pay per token."""
+    """Return a tool result, marked as an error if the body has one.
+
+    The text is compact JSON: agents pay per token.
+    """
     text = TextContent(text=json.dumps(body, ensure_ascii=False, separators=(",", ":")))
     return CallToolResult(content=[text], structured_content=body, is_error="error" in body)
 
@@ -141,10 +163,17 @@ def _code(body: dict[str, Any]) -> str:
 
 
 class Toolset(MCPToolset):  # type: ignore[misc]  # the package has no types
-    """Register each method marked with `@tool` as a tool. Methods are plain functions that may use the database."""
+    """Register each method marked with `@tool` as a tool.
+
+    Methods are plain functions that may use the database.
+    """
 
     def _add_tools_to(self, tool_manager: ToolManager) -> list[Tool]:
-        marked = [method for _, method in inspect.getmembers(self, inspect.ismethod) if hasattr(method, "__mcp_tool__")]
+        marked = [
+            method
+            for _, method in inspect.getmembers(self, inspect.ismethod)
+            if hasattr(method, "__mcp_tool__")
+        ]
         return [self._add_tool(tool_manager, method) for method in marked]
 
     def _add_tool(self, tool_manager: ToolManager, method: Callable[..., Any]) -> Tool:
@@ -155,7 +184,9 @@ class Toolset(MCPToolset):  # type: ignore[misc]  # the package has no types
             return await in_thread(method, *args, **kwargs)
 
         description = " ".join((inspect.getdoc(method) or "").split())
-        tool = CarefulTool.from_function(call, title=title, description=description, annotations=annotations)
+        tool = CarefulTool.from_function(
+            call, title=title, description=description, annotations=annotations
+        )
         made = cast("CarefulTool", tool)
         made.null_clears = null_clears
         made.parameters = lean(made.parameters) | {"additionalProperties": False}
@@ -166,12 +197,23 @@ class Toolset(MCPToolset):  # type: ignore[misc]  # the package has no types
 
 
 def lean(schema: Schema) -> Schema:
-    """Remove titles, "or null" and null defaults. Every agent pays for these tokens in every session."""
+    """Remove titles, "or null" and null defaults.
+
+    Every agent pays for these tokens in every session.
+    """
     if choices := schema.get("anyOf"):
         given = [choice for choice in choices if choice.get("type") != "null"]
         rest = {name: value for name, value in schema.items() if name != "anyOf"}
-        return lean({**given[0], **rest}) if len(given) == 1 else {**lean(rest), "anyOf": [lean(one) for one in given]}
-    return {name: _lean_value(name, value) for name, value in schema.items() if not _is_idle(name, value)}
+        return (
+            lean({**given[0], **rest})
+            if len(given) == 1
+            else {**lean(rest), "anyOf": [lean(one) for one in given]}
+        )
+    return {
+        name: _lean_value(name, value)
+        for name, value in schema.items()
+        if not _is_idle(name, value)
+    }
 
 
 def _lean_value(name: str, value: Any) -> Any:

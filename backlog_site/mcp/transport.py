@@ -1,4 +1,6 @@
-"""Serve `/mcp` as an ASGI application: check the source, authenticate the caller and choose the transport."""
+"""Serve `/mcp` as an ASGI application: check the source, authenticate the caller and choose the
+transport.
+"""
 
 import asyncio
 import uuid
@@ -58,7 +60,8 @@ class McpEndpoint:
     async def running(self) -> AsyncIterator[None]:
         bus.open()
         jobs = [
-            asyncio.ensure_future(_keep_running(job)) for job in (self._backchannel.run, bus.run, bus.check_credentials)
+            asyncio.ensure_future(_keep_running(job))
+            for job in (self._backchannel.run, bus.run, bus.check_credentials)
         ]
         try:
             async with self._modern.run():
@@ -92,7 +95,9 @@ class McpEndpoint:
             case _, modern:
                 raise Refused(405, headers=[(b"allow", b"POST" if modern else ALLOWED_METHODS)])
 
-    async def _post(self, scope: Scope, headers: Headers, receive: Receive, send: Send, *, modern: bool) -> None:
+    async def _post(
+        self, scope: Scope, headers: Headers, receive: Receive, send: Send, *, modern: bool
+    ) -> None:
         if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise refusal(400, "The Content-Type must be application/json.")
         body = await read_body(headers, receive)
@@ -117,7 +122,9 @@ async def _authenticate(headers: Headers) -> Caller:
     if caller is None or not caller.credential.is_for_mcp:
         problem = Unauthenticated("A valid token is needed." if secret else "A token is needed.")
         challenge = bearer_challenge(headers.get("host", ""), "invalid_token" if secret else None)
-        raise Refused(401, {"error": problem.as_json()}, [(b"www-authenticate", challenge.encode())])
+        raise Refused(
+            401, {"error": problem.as_json()}, [(b"www-authenticate", challenge.encode())]
+        )
     return caller
 
 
@@ -129,7 +136,9 @@ def _bind(scope: Scope, caller: Caller) -> None:
     structlog.contextvars.bind_contextvars(**known)
     scope.get("line", {}).update(known, ip=address)
     # The SDK seals the state of a multi-round call for the user it finds here.
-    token = AccessToken(token="", client_id="backlog", scopes=[caller.credential.scope], subject=str(caller.user.pk))
+    token = AccessToken(
+        token="", client_id="backlog", scopes=[caller.credential.scope], subject=str(caller.user.pk)
+    )
     scope["user"] = AuthenticatedUser(token)
     auth_context_var.set(scope["user"])
 

@@ -1,4 +1,7 @@
-"""Record in Redis when each credential last called over MCP. Only the Connect page uses it, to await the first call."""
+"""Record in Redis when each credential last called over MCP.
+
+Only the Connect page uses it, to await the first call.
+"""
 
 import time
 from datetime import datetime

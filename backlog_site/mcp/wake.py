@@ -1,4 +1,7 @@
-"""Publish one Redis message after a commit to wake all processes that wait for changes. Losing it only adds delay."""
+"""Publish one Redis message after a commit to wake all processes that wait for changes.
+
+Losing it only adds delay.
+"""
 
 import time
 from functools import cache
@@ -23,8 +26,9 @@ _paused_until = 0.0
 
 
 def after_commit(_change: Change, _thing: Versioned) -> None:
-    """Schedule the announcement as a listener of changes.py. It runs inside the transaction, so a rollback drops the
-    hook.
+    """Schedule the announcement as a listener of changes.py.
+
+    It runs inside the transaction, so a rollback drops the hook.
     """
     if all(hook is not announce for _, hook, *_ in connection.run_on_commit):
         transaction.on_commit(announce, robust=True)

@@ -1,7 +1,8 @@
-"""Back up the whole database as one compressed file of JSON lines while the site runs, and restore it into either
-database.
+"""Back up the whole database as one compressed file of JSON lines while the site runs, and restore
+it into either database.
 
-The search index is left out, because it is rebuilt from the rest. Sessions are left out too, so users sign in again.
+The search index is left out, because it is rebuilt from the rest. Sessions are left out too, so
+users sign in again.
 """
 
 import gzip
@@ -56,7 +57,8 @@ def kept_models() -> list[type[Model]]:
     return [
         model
         for model in models
-        if model._meta.app_label not in LEFT_OUT_APPS and model._meta.label_lower not in LEFT_OUT_MODELS
+        if model._meta.app_label not in LEFT_OUT_APPS
+        and model._meta.label_lower not in LEFT_OUT_MODELS
     ]
 
 
@@ -65,7 +67,10 @@ def count_rows() -> int:
 
 
 def back_up(target: Path, progress: Progress) -> int:
-    """Write a temporary file first, so that the target is always complete. Returns the number of rows."""
+    """Write a temporary file first, so that the target is always complete.
+
+    Returns the number of rows.
+    """
     unfinished = target.with_name(f"{target.name}.unfinished")
     try:
         with gzip.open(unfinished, "wt", encoding="utf-8") as out, _one_moment():
@@ -95,7 +100,11 @@ def _one_moment() -> Iterator[None]:
 
 
 def _write_all(file: IO[str], progress: Progress) -> int:
-    head = {"backlog": FORMAT, "made_at": datetime.now(UTC).isoformat(), "migrations": _migrations()}
+    head = {
+        "backlog": FORMAT,
+        "made_at": datetime.now(UTC).isoformat(),
+        "migrations": _migrations(),
+    }
     head["checksum"] = checksums.ALGORITHM
     out = checksums.SummedText(file)
     out.write(json.dumps(head) + "\n")
@@ -104,7 +113,12 @@ def _write_all(file: IO[str], progress: Progress) -> int:
         rows = model._base_manager.order_by("pk").iterator(chunk_size=BATCH)
         while chunk := list(itertools.islice(rows, BATCH)):
             serializers.serialize(
-                "jsonl", chunk, stream=out, cls=_Exact, ensure_ascii=False, use_natural_foreign_keys=True
+                "jsonl",
+                chunk,
+                stream=out,
+                cls=_Exact,
+                ensure_ascii=False,
+                use_natural_foreign_keys=True,
             )
             done += len(chunk)
             progress(steps=len(chunk))
@@ -123,10 +137,16 @@ def restore(source: Path, progress: Progress, *, replace: bool = False) -> int:
     if not _migrations():
         raise BackupRefused("This database has no tables yet: run manage.py migrate first.")
     if not replace and any(model.objects.exists() for model in (User, Task, Epic, Resource)):
-        raise BackupRefused("This database is not empty. Restore into a new one, or replace what is here: --replace")
+        raise BackupRefused(
+            "This database is not empty. Restore into a new one, or replace what is here: --replace"
+        )
     try:
         checksums.verify(source)
-        with gzip.open(source, "rt", encoding="utf-8") as lines, transaction.atomic(), _times_as_given():
+        with (
+            gzip.open(source, "rt", encoding="utf-8") as lines,
+            transaction.atomic(),
+            _times_as_given(),
+        ):
             return _read_all(lines, progress)
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise BackupRefused(f"{source} cannot be read: {error}") from error
@@ -139,7 +159,10 @@ def _times_as_given() -> Iterator[None]:
     """Keep the times in the file for fields that otherwise take the time of saving."""
     fields: list[Any] = [field for model in kept_models() for field in model._meta.local_fields]
     stamped = [
-        (field, name) for field in fields for name in ("auto_now", "auto_now_add") if getattr(field, name, False)
+        (field, name)
+        for field in fields
+        for name in ("auto_now", "auto_now_add")
+        if getattr(field, name, False)
     ]
     for field, name in stamped:
         setattr(field, name, False)
@@ -168,25 +191,31 @@ def _read_all(lines: IO[str], progress: Progress) -> int:
 
 
 def _check_head(head: Any) -> bool:
-    """Return whether an older release made the backup. Raise BackupRefused for a backup this release cannot read.
+    """Return whether an older release made the backup. Raise BackupRefused for a backup this
+    release cannot read.
 
-    Migrations only add (docs/upgrade.md), so rows of an older release fit. A later column takes its default, readers
-    position its changes, and counts made by a migration are recomputed.
+    Migrations only add (docs/upgrade.md), so rows of an older release fit. A later column takes its
+    default, readers position its changes, and counts made by a migration are recomputed.
     """
     if not isinstance(head, dict) or head.get("backlog") != FORMAT:
         raise BackupRefused("This is not a backup of Backlog.")
-    made, here = ({(app, name) for app, name in found} for found in (head["migrations"], _migrations()))
+    made, here = (
+        {(app, name) for app, name in found} for found in (head["migrations"], _migrations())
+    )
     if unknown := made - here:
         names = ", ".join(sorted(f"{app}.{name}" for app, name in unknown))
         raise BackupRefused(
-            f"The backup was made by a newer release, which has the migrations {names}. Upgrade this site and run"
-            " manage.py migrate, then restore."
+            f"The backup was made by a newer release, which has the migrations {names}. Upgrade"
+            " this site and run manage.py migrate, then restore."
         )
     return made != here
 
 
 def _empty(model: type[Model]) -> None:
-    """Delete all rows. References are checked when the transaction ends, so the order does not matter."""
+    """Delete all rows.
+
+    References are checked when the transaction ends, so the order does not matter.
+    """
     beside: list[Any] = [field.remote_field.through for field in model._meta.local_many_to_many]
     for table in (*beside, model):
         rows = table._base_manager.all()

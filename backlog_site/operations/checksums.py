@@ -1,6 +1,7 @@
 """The checksum of a backup: the last line carries the SHA-256 of all lines before it.
 
-It finds damage and edits before anything is restored. It is no signature: keep backups where only admins write.
+It finds damage and edits before anything is restored. It is no signature: keep backups where only
+admins write.
 """
 
 import gzip
@@ -28,7 +29,10 @@ class SummedText:
 
 
 def verify(source: Path) -> None:
-    """Raises ValueError when the lines are not those that were written. Backups without a checksum pass."""
+    """Raises ValueError when the lines are not those that were written.
+
+    Backups without a checksum pass.
+    """
     summed, last = hashlib.sha256(), b""
     with gzip.open(source, "rb") as lines:
         first = last = lines.readline()

@@ -1,4 +1,7 @@
-"""Check that the site works as configured, and say how to fix it where it does not. No check changes anything."""
+"""Check that the site works as configured, and say how to fix it where it does not.
+
+No check changes anything.
+"""
 
 import asyncio
 import shutil
@@ -46,9 +49,13 @@ def examine(url: str) -> Iterator[Finding]:
 def _database(asked: dict[str, Any]) -> Finding:
     engine = settings.DATABASES["default"]["ENGINE"].rsplit(".", 1)[-1]
     if asked["database"] != "ok":
-        return Finding(PROBLEM, "database", f"{engine} does not answer.", "Start it, or correct DATABASE_URL.")
+        return Finding(
+            PROBLEM, "database", f"{engine} does not answer.", "Start it, or correct DATABASE_URL."
+        )
     if asked["migrations"] != "ok":
-        return Finding(PROBLEM, "database", "Migrations are missing.", "Run: python manage.py migrate")
+        return Finding(
+            PROBLEM, "database", "Migrations are missing.", "Run: python manage.py migrate"
+        )
     return Finding(OK, "database", f"{engine} answers and is migrated.")
 
 
@@ -58,7 +65,8 @@ def _broker(asked: dict[str, Any]) -> Finding:
     return Finding(
         PROBLEM,
         "broker",
-        "Redis does not answer: jobs wait, updates arrive late, sessions of older MCP clients fail.",
+        "Redis does not answer: jobs wait, updates arrive late, sessions of older MCP clients"
+        " fail.",
         "Start it (make run brings one), or correct REDIS_URL.",
     )
 
@@ -71,10 +79,15 @@ def _worker(asked: dict[str, Any]) -> Finding:
     lag = f"The oldest waiting job is {asked['job_lag_seconds']:.0f} s late."
     if not alive:
         return Finding(
-            PROBLEM, "worker", f"No worker answers. {lag}", "Start one: make run, or docker compose up worker beat"
+            PROBLEM,
+            "worker",
+            f"No worker answers. {lag}",
+            "Start one: make run, or docker compose up worker beat",
         )
     if asked["job_lag_seconds"] > health.LAGGING_SECONDS:
-        return Finding(WARNING, "worker", lag, "Start more workers; look for failing jobs in the admin.")
+        return Finding(
+            WARNING, "worker", lag, "Start more workers; look for failing jobs in the admin."
+        )
     return Finding(OK, "worker", f"{len(alive)} answer. {lag}")
 
 
@@ -83,7 +96,10 @@ def _index() -> Finding:
     if found["status"] == "ok":
         return Finding(OK, "search index", f"{found['documents']} documents, all current.")
     stale = sum(found["missing_or_stale"].values())
-    message = f"{stale} documents are missing or stale, {found['leftover']} are left over ({found['status']})."
+    message = (
+        f"{stale} documents are missing or stale, {found['leftover']} are left over"
+        f" ({found['status']})."
+    )
     return Finding(WARNING, "search index", message, found["suggestion"])
 
 
@@ -97,14 +113,20 @@ def _round_trip(url: str) -> Finding:
     """Act as an agent: connect over HTTP, list the tools, read an address."""
     user = tokens.first_admin()
     if user is None:
-        return Finding(PROBLEM, "MCP", "There is no admin account.", "Run: python manage.py createsuperuser")
+        return Finding(
+            PROBLEM, "MCP", "There is no admin account.", "Run: python manage.py createsuperuser"
+        )
     try:
         with tokens.lent(user, "doctor", "read") as token:
             version, count = asyncio.run(_ask_as_agent(f"{url}/mcp", token))
     except (OSError, MCPError, httpx2.HTTPError, TimeoutError, ExceptionGroup) as error:
-        advice = f"Is the site running at {url}? Start it with make run, or name its address with --url."
+        advice = (
+            f"Is the site running at {url}? Start it with make run, or name its address with --url."
+        )
         return Finding(PROBLEM, "MCP", f"{url}/mcp cannot be used: {_root(error)}", advice)
-    return Finding(OK, "MCP", f"{url}/mcp speaks {version}, lists {count} tools and reads auth://status.")
+    return Finding(
+        OK, "MCP", f"{url}/mcp speaks {version}, lists {count} tools and reads auth://status."
+    )
 
 
 async def _ask_as_agent(url: str, token: str) -> tuple[str, int]:
@@ -130,7 +152,10 @@ def _roots() -> Iterator[Finding]:
         if mount.folder.is_dir():
             yield Finding(OK, "resource root", f"{mount.prefix} mirrors {mount.folder}.")
         else:
-            advice = "Correct BACKLOG_RESOURCE_ROOTS, or forget it: python manage.py scan_resources --forget NAME"
+            advice = (
+                "Correct BACKLOG_RESOURCE_ROOTS, or forget it: python manage.py scan_resources"
+                " --forget NAME"
+            )
             yield Finding(WARNING, "resource root", f"{mount.folder} is not there.", advice)
 
 

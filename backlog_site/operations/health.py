@@ -30,7 +30,10 @@ logger = structlog.get_logger("backlog.health")
 
 
 class Probe:
-    """Ask one question at a time in a dedicated thread. A frozen server blocks that thread, never a request."""
+    """Ask one question at a time in a dedicated thread.
+
+    A frozen server blocks that thread, never a request.
+    """
 
     def __init__(self, ask: Callable[[], dict[str, Any]]) -> None:
         self._ask = ask
@@ -72,7 +75,9 @@ _redis = Probe(_ask_redis)
 def healthz(request: HttpRequest) -> JsonResponse:
     answer = {"status": "ok"}
     if is_from_doctor(request.headers.get(DOCTOR_HEADER, "")):
-        return JsonResponse(answer | {"address": request.META["REMOTE_ADDR"], "forwarded": _forwarded(request)})
+        return JsonResponse(
+            answer | {"address": request.META["REMOTE_ADDR"], "forwarded": _forwarded(request)}
+        )
     return JsonResponse(answer)
 
 
@@ -83,13 +88,18 @@ def doctor_pass() -> str:
 
 def is_from_doctor(value: str) -> bool:
     try:
-        return bool(value) and TimestampSigner(salt=DOCTOR_HEADER).unsign(value, max_age=60) == "doctor"
+        return (
+            bool(value)
+            and TimestampSigner(salt=DOCTOR_HEADER).unsign(value, max_age=60) == "doctor"
+        )
     except BadSignature:
         return False
 
 
 def _forwarded(request: HttpRequest) -> list[str]:
-    return [hop.strip() for hop in request.headers.get("X-Forwarded-For", "").split(",") if hop.strip()]
+    return [
+        hop.strip() for hop in request.headers.get("X-Forwarded-For", "").split(",") if hop.strip()
+    ]
 
 
 @never_cache
@@ -100,12 +110,17 @@ def readyz(request: HttpRequest) -> JsonResponse:
     checks = ask_all()
     if checks["database"] != "ok" or checks["migrations"] != "ok":
         return _unavailable("unavailable", _reason(checks), checks=checks)
-    healthy = checks["redis"] == checks["disk"] == "ok" and checks["job_lag_seconds"] < LAGGING_SECONDS
+    healthy = (
+        checks["redis"] == checks["disk"] == "ok" and checks["job_lag_seconds"] < LAGGING_SECONDS
+    )
     return JsonResponse({"status": "ok" if healthy else "degraded", "checks": checks})
 
 
 def _reason(checks: dict[str, Any]) -> Unavailable:
-    """Return why the process is not ready. A load balancer drains it; its operator reads the reason here."""
+    """Return why the process is not ready.
+
+    A load balancer drains it; its operator reads the reason here.
+    """
     if unknown := checks.get("unknown_migrations"):
         return schema.newer_schema(unknown)
     if missing := checks.get("missing_migrations"):
@@ -120,7 +135,12 @@ def _unavailable(status: str, error: Unavailable, **checks: Any) -> JsonResponse
 
 def ask_all() -> dict[str, Any]:
     has_room = shutil.disk_usage(settings.DATA_DIR).free > FULL_BYTES
-    checks = {"database": "unavailable", "migrations": "unknown", "redis": "unavailable", "job_lag_seconds": None}
+    checks = {
+        "database": "unavailable",
+        "migrations": "unknown",
+        "redis": "unavailable",
+        "job_lag_seconds": None,
+    }
     checks["disk"] = "ok" if has_room else "full"
     questions = [_database.start(), _redis.start()]
     for question in wait_for(questions, timeout=PATIENCE_SECONDS).done:

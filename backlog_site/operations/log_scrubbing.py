@@ -7,7 +7,9 @@ from resources_app.safety.scrubbing import MASK, names_a_secret, scrub_text
 
 
 def scrub(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Scrub an event, as structlog's last processor before rendering, when a traceback is already text."""
+    """Scrub an event, as structlog's last processor before rendering, when a traceback is already
+    text.
+    """
     return {key: _scrubbed(value, key) for key, value in event.items()}
 
 

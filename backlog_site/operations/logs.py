@@ -68,12 +68,17 @@ class RequestLines(RequestMiddleware):
     def _bind(self, request: Any, status: int) -> None:
         began = getattr(request, "began", None)
         duration = {} if began is None else {"duration_ms": _milliseconds(began)}
-        structlog.contextvars.bind_contextvars(method=request.method, path=request.path, status=int(status), **duration)
+        structlog.contextvars.bind_contextvars(
+            method=request.method, path=request.path, status=int(status), **duration
+        )
         getattr(request, "scope", {}).get("line", {})["is_written"] = True
 
     @classmethod
     def bind_ip(cls, request: HttpRequest) -> None:
-        """Bind the address found by the gate. A header that clients can write is not trusted here either."""
+        """Bind the address found by the gate.
+
+        A header that clients can write is not trusted here either.
+        """
         structlog.contextvars.bind_contextvars(ip=request.META.get("REMOTE_ADDR"))
 
 
@@ -85,21 +90,34 @@ def structured_logs(*, is_for_eyes: bool, level: str) -> dict[str, Any]:
     """Return the LOGGING setting. Without a level each logger has its default."""
     structlog.configure(
         # Filter first, so that suppressed events cost nothing.
-        processors=[structlog.stdlib.filter_by_level, *_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *_SHARED,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
     return {
         "version": 1,
-        "filters": {"one_line": {"()": "django.utils.log.CallbackFilter", "callback": _is_worth_a_line}},
+        "filters": {
+            "one_line": {"()": "django.utils.log.CallbackFilter", "callback": _is_worth_a_line}
+        },
         "disable_existing_loggers": False,
         "formatters": {"structured": _formatter(is_for_eyes)},
         # stderr, because stdout carries command output and MCP over stdio.
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured", "filters": ["one_line"]}},
+        "handlers": {
+            "stderr": {
+                "class": "logging.StreamHandler",
+                "formatter": "structured",
+                "filters": ["one_line"],
+            }
+        },
         "root": {"handlers": ["stderr"], "level": level or "WARNING"},
         "loggers": {
-            # The server configures these before it loads us; they too pass through the formatter that hides secrets.
+            # The server configures these before it loads us; they too pass through the formatter
+            # that hides secrets.
             "uvicorn": {"handlers": [], "propagate": True},
             "uvicorn.error": {"handlers": [], "propagate": True},
             # Our request line is enough.

@@ -1,8 +1,9 @@
 """Return memory to the system after large texts. Without it a process stayed at 600 MB.
 
-glibc keeps a heap for every few threads, and once the first large text is freed it keeps later texts of that size in
-those heaps. Python keeps a request, its view and its response until the garbage collector finds their cycles, and with
-the half million objects of a loaded site a full collection is rare.
+glibc keeps a heap for every few threads, and once the first large text is freed it keeps later
+texts of that size in those heaps. Python keeps a request, its view and its response until the
+garbage collector finds their cycles, and with the half million objects of a loaded site a full
+collection is rare.
 """
 
 import ctypes
@@ -19,7 +20,10 @@ LARGE_TEXT_BYTES = 1_000_000
 
 
 def give_memory_back() -> None:
-    """Configure malloc before the first thread starts. Does nothing where the C library is not glibc."""
+    """Configure malloc before the first thread starts.
+
+    Does nothing where the C library is not glibc.
+    """
     name = ctypes.util.find_library("c")
     mallopt = getattr(ctypes.CDLL(name), "mallopt", None) if name else None
     if mallopt:
@@ -29,7 +33,10 @@ def give_memory_back() -> None:
 
 
 def exempt_what_is_loaded() -> None:
-    """Exempt loaded modules and classes from garbage collection. Call this once the site is loaded."""
+    """Exempt loaded modules and classes from garbage collection.
+
+    Call this once the site is loaded.
+    """
     gc.collect()
     gc.freeze()
 

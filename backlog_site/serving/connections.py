@@ -1,9 +1,10 @@
-"""Bound the time and number of HTTP connections. uvicorn limits neither the time a request head takes nor their number.
+"""Bound the time and number of HTTP connections. uvicorn limits neither the time a request head
+takes nor their number.
 
-Run with `uvicorn --http backlog_site.serving.connections:TimedConnection`. Uses uvicorn's HttpToolsProtocol, which is
-not a public API: `connections`, `cycle`, `transport`, `loop`, `server_state` and the callbacks of the parser.
-tests/faults/test_slow_clients.py fails when they change. Bodies have their deadline in bodies.py, which knows the
-sender.
+Run with `uvicorn --http backlog_site.serving.connections:TimedConnection`. Uses uvicorn's
+HttpToolsProtocol, which is not a public API: `connections`, `cycle`, `transport`, `loop`,
+`server_state` and the callbacks of the parser. tests/faults/test_slow_clients.py fails when they
+change. Bodies have their deadline in bodies.py, which knows the sender.
 """
 
 import asyncio
@@ -75,13 +76,16 @@ class TimedConnection(HttpToolsProtocol):
 
     def _refuse(self, status: int) -> None:
         if not self.transport.is_closing():
-            self.transport.write(STATUS_LINE[status] + b"content-length: 0\r\nconnection: close\r\n\r\n")
+            self.transport.write(
+                STATUS_LINE[status] + b"content-length: 0\r\nconnection: close\r\n\r\n"
+            )
             self.transport.close()
 
 
 def allow_open_files() -> None:
-    """Raise the open file limit. Each connection is an open file, and a few hundred slow clients exhaust the usual
-    1024.
+    """Raise the open file limit.
+
+    Each connection is an open file, and a few hundred slow clients exhaust the usual 1024.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)

@@ -1,4 +1,6 @@
-"""Run Django under ASGI with one thread switch per request. docs/decisions/0012-serving-layout.md gives the reasons."""
+"""Run Django under ASGI with one thread switch per request. docs/decisions/0012-serving-layout.md
+gives the reasons.
+"""
 
 import asyncio
 import os
@@ -21,18 +23,23 @@ from backlog_site.serving.database_threads import DatabaseThreads
 _threads = DatabaseThreads(40, "site-database")
 # Concurrent requests; more would only contend for the interpreter, and some would starve.
 _TURNS = 2
-# A request that waits longer than this skips the queue: the ones ahead are blocked on a lock or on I/O.
+# A request that waits longer than this skips the queue: the ones ahead are blocked on a lock or on
+# I/O.
 _PATIENCE_SECONDS = 0.1
 
 
 class ThreadedSite(ASGIHandler):
-    """Serve a request on one thread. Django's handler switches threads for each middleware and signal, and opens a
-    connection per request.
+    """Serve a request on one thread.
+
+    Django's handler switches threads for each middleware and signal, and opens a connection per
+    request.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
+            WeakKeyDictionary()
+        )
 
     def load_middleware(self, is_async: bool = False) -> None:
         super().load_middleware(is_async=False)
@@ -76,7 +83,8 @@ class ThreadedSite(ASGIHandler):
         response: Any = self.get_response(request) if request else refusal
         response._handler_class = type(self)
         if not response.streaming:
-            # The content stays; resources of the request are released here, in the thread that holds them.
+            # The content stays; resources of the request are released here, in the thread that
+            # holds them.
             response.close()
         elif isinstance(response, FileResponse):
             response.block_size = self.chunk_size

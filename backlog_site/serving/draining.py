@@ -1,9 +1,10 @@
 """Stop a web process without failing a request: SIGTERM, drain, close the streams, exit.
 
-uvicorn stops accepting connections at SIGTERM and then waits for every response to end, which an event stream never
-does. The handler installed here runs before uvicorn's. While the process drains it answers as before, with `Connection:
-close`, and /readyz returns 503, so that the proxy in front releases its connections. Then uvicorn stops accepting, the
-streams end and their clients resume at another process.
+uvicorn stops accepting connections at SIGTERM and then waits for every response to end, which an
+event stream never does. The handler installed here runs before uvicorn's. While the process drains
+it answers as before, with `Connection: close`, and /readyz returns 503, so that the proxy in front
+releases its connections. Then uvicorn stops accepting, the streams end and their clients resume at
+another process.
 """
 
 import asyncio
@@ -24,7 +25,8 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
 Handler = Callable[[int, FrameType | None], Any]
 
-# uvicorn checks every 0.1 s whether to stop. Streams end after that, or their clients would reconnect to this process.
+# uvicorn checks every 0.1 s whether to stop. Streams end after that, or their clients would
+# reconnect to this process.
 STREAMS_END_AFTER = 0.3
 REQUESTS_END_AFTER = 4.0
 PROCESS_ENDS_AFTER = 6.0
@@ -38,8 +40,8 @@ class Drain:
         self._requests: set[asyncio.Task[Any]] = set()
 
     def tracked(self, application: Application) -> Application:
-        """Wrap the ASGI root so that its requests can be cancelled, and close their connections while the process
-        drains.
+        """Wrap the ASGI root so that its requests can be cancelled, and close their connections
+        while the process drains.
         """
 
         async def tracked_application(scope: Message, receive: Receive, send: Send) -> None:
@@ -74,7 +76,9 @@ class Drain:
             for number, handler in handled.items():
                 signal.signal(number, handler)
 
-    def _ending(self, loop: asyncio.AbstractEventLoop, server: Handler, close_streams: Callable[[], None]) -> Handler:
+    def _ending(
+        self, loop: asyncio.AbstractEventLoop, server: Handler, close_streams: Callable[[], None]
+    ) -> Handler:
         def stop(number: int) -> None:
             server(number, None)
             loop.call_later(STREAMS_END_AFTER, close_streams)
@@ -97,7 +101,10 @@ class Drain:
     def _closing(self, send: Send) -> Send:
         async def send_closing(message: Message) -> None:
             if self.is_draining and message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", ()), (b"connection", b"close")]}
+                message = {
+                    **message,
+                    "headers": [*message.get("headers", ()), (b"connection", b"close")],
+                }
             await send(message)
 
         return send_closing

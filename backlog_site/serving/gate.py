@@ -1,4 +1,6 @@
-"""Resolve the client address behind our proxies and enforce rate limits, as the outermost ASGI layer."""
+"""Resolve the client address behind our proxies and enforce rate limits, as the outermost ASGI
+layer.
+"""
 
 import hashlib
 import ipaddress
@@ -57,11 +59,16 @@ def guarded(application: Application) -> Application:
 
 
 def real_address(scope: Message) -> str:
-    """Return the peer, or the address the outermost of our proxies saw. Ignores header values the client wrote."""
+    """Return the peer, or the address the outermost of our proxies saw.
+
+    Ignores header values the client wrote.
+    """
     peer = str((scope.get("client") or ("",))[0])
     if not settings.TRUSTED_PROXIES:
         return peer
-    lines = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
+    lines = [
+        value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"
+    ]
     hops = [hop.strip() for line in lines for hop in line.split(",")]
     if len(hops) < settings.TRUSTED_PROXIES:
         return peer
@@ -75,7 +82,9 @@ def _subjects(scope: Message, address: str) -> Iterator[Subject]:
     yield OF_ADDRESS, address
     if rate := OF_PATH.get((scope["method"], scope["path"])):
         yield rate, address
-    authorization = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+    authorization = next(
+        (value for name, value in scope["headers"] if name == b"authorization"), b""
+    )
     if header := authorization.decode("latin-1").strip():
         yield OF_TOKEN, hashlib.sha256((bearer_secret(header) or header).encode()).hexdigest()[:32]
 
@@ -99,7 +108,10 @@ def _safe(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
 def _telling(send: Send, standing: Standing) -> Send:
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
-            message = {**message, "headers": [*_safe(message.get("headers", ())), *_headers(standing)]}
+            message = {
+                **message,
+                "headers": [*_safe(message.get("headers", ())), *_headers(standing)],
+            }
         await send(message)
 
     return send_with_headers

@@ -1,5 +1,5 @@
-"""Expose metrics to Prometheus at /metrics: requests, tools and streams of this process; jobs and mirrors from the
-database.
+"""Expose metrics to Prometheus at /metrics: requests, tools and streams of this process; jobs and
+mirrors from the database.
 """
 
 import time
@@ -37,11 +37,17 @@ SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 registry = CollectorRegistry()
 ProcessCollector(registry=registry)
 PlatformCollector(registry=registry)
-_requests = Counter("backlog_requests", "Answered requests", ["surface", "status"], registry=registry)
-_seconds = Histogram("backlog_request_seconds", "To the first byte", ["surface"], buckets=SECONDS, registry=registry)
+_requests = Counter(
+    "backlog_requests", "Answered requests", ["surface", "status"], registry=registry
+)
+_seconds = Histogram(
+    "backlog_request_seconds", "To the first byte", ["surface"], buckets=SECONDS, registry=registry
+)
 _streams = Gauge("backlog_streams", "Answers that are still open", ["surface"], registry=registry)
 _tools = Counter("backlog_tool_calls", "Calls of MCP tools", ["tool", "outcome"], registry=registry)
-_tool_seconds = Histogram("backlog_tool_seconds", "MCP tools", ["tool"], buckets=SECONDS, registry=registry)
+_tool_seconds = Histogram(
+    "backlog_tool_seconds", "MCP tools", ["tool"], buckets=SECONDS, registry=registry
+)
 
 
 def measured(application: Application) -> Application:
@@ -57,7 +63,9 @@ def measured(application: Application) -> Application:
 
 
 def surface_of(path: str) -> str:
-    return next((surface for beginning, surface in SURFACES.items() if path.startswith(beginning)), "viewer")
+    return next(
+        (surface for beginning, surface in SURFACES.items() if path.startswith(beginning)), "viewer"
+    )
 
 
 def _noting(send: Send, surface: str) -> Send:
@@ -75,7 +83,10 @@ def _noting(send: Send, surface: str) -> Send:
 
 @contextmanager
 def measured_tool(name: str) -> Iterator[Callable[[str], None]]:
-    """Yield a function that takes the outcome. Without one, or when the block raises, the outcome is an error."""
+    """Yield a function that takes the outcome.
+
+    Without one, or when the block raises, the outcome is an error.
+    """
     outcomes = ["error"]
     try:
         with _tool_seconds.labels(name).time():
@@ -100,4 +111,6 @@ class _Site:
 
 
 def _family(figure: Figure) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"backlog_{figure.name}", figure.description, labels=list(figure.labels))
+    return GaugeMetricFamily(
+        f"backlog_{figure.name}", figure.description, labels=list(figure.labels)
+    )

@@ -1,7 +1,9 @@
-"""Track whether the database is unreachable, so that requests fail at once instead of each waiting for a connection.
+"""Track whether the database is unreachable, so that requests fail at once instead of each waiting
+for a connection.
 
-The first failure starts a probe in a separate thread. The outage lasts while the probe cannot connect; the first
-successful connection ends it. Only PostgreSQL can be unreachable: SQLite is a file, which is at worst busy.
+The first failure starts a probe in a separate thread. The outage lasts while the probe cannot
+connect; the first successful connection ends it. Only PostgreSQL can be unreachable: SQLite is a
+file, which is at worst busy.
 """
 
 import threading
@@ -14,7 +16,8 @@ from django.db.utils import DEFAULT_DB_ALIAS
 
 PROBE_SECONDS = 1.0
 CONNECT_SECONDS = 2
-# SQLSTATE classes of a lost connection and of a stopping server. Any other SQLSTATE came from a server that answers.
+# SQLSTATE classes of a lost connection and of a stopping server. Any other SQLSTATE came from a
+# server that answers.
 _AWAY = ("08", "57")
 
 logger = structlog.get_logger("backlog.outage")
@@ -53,8 +56,13 @@ class Outage:
 def _answers() -> bool:
     """Return whether the database accepts a connection outside the pool, which waits longer."""
     probe: Any = connections.create_connection(DEFAULT_DB_ALIAS)
-    options = {name: value for name, value in probe.settings_dict["OPTIONS"].items() if name != "pool"}
-    probe.settings_dict = {**probe.settings_dict, "OPTIONS": options | {"connect_timeout": CONNECT_SECONDS}}
+    options = {
+        name: value for name, value in probe.settings_dict["OPTIONS"].items() if name != "pool"
+    }
+    probe.settings_dict = {
+        **probe.settings_dict,
+        "OPTIONS": options | {"connect_timeout": CONNECT_SECONDS},
+    }
     try:
         probe.ensure_connection()
     except DatabaseError:

@@ -1,4 +1,6 @@
-"""Announce every process of the site in Redis, so that `doctor` can name missing or misconfigured ones."""
+"""Announce every process of the site in Redis, so that `doctor` can name missing or misconfigured
+ones.
+"""
 
 import hashlib
 import json
@@ -34,11 +36,16 @@ class Process:
 
 def announce(kind: str) -> None:
     """Announce this process now and every few seconds until it ends."""
-    threading.Thread(target=_keep_announcing, args=[_this_process(kind)], name="presence", daemon=True).start()
+    threading.Thread(
+        target=_keep_announcing, args=[_this_process(kind)], name="presence", daemon=True
+    ).start()
 
 
 def announced() -> list[Process]:
-    """Return the processes that announced themselves lately. Raises RedisError when Redis is down."""
+    """Return the processes that announced themselves lately.
+
+    Raises RedisError when Redis is down.
+    """
     with _redis() as client:
         names = list(client.scan_iter(f"{_prefix()}*"))
         values = client.mget(names) if names else []
@@ -76,5 +83,7 @@ def _prefix() -> str:
 
 def _redis() -> Redis:
     return Redis.from_url(
-        settings.REDIS_URL, socket_timeout=REDIS_TIMEOUT_SECONDS, socket_connect_timeout=REDIS_TIMEOUT_SECONDS
+        settings.REDIS_URL,
+        socket_timeout=REDIS_TIMEOUT_SECONDS,
+        socket_connect_timeout=REDIS_TIMEOUT_SECONDS,
     )

@@ -1,4 +1,6 @@
-"""Count requests for rate limits in Redis across all processes, or per process while Redis is down."""
+"""Count requests for rate limits in Redis across all processes, or per process while Redis is
+down.
+"""
 
 import time
 from collections import defaultdict
@@ -77,21 +79,26 @@ class Counter:
         self._paused_until = 0.0
 
     async def count(self, subjects: list[Subject]) -> list[Standing]:
-        """Count one more request for each subject. Without Redis every process counts separately: still bounded, less
-        exact.
+        """Count one more request for each subject.
+
+        Without Redis every process counts separately: still bounded, less exact.
         """
         if time.monotonic() < self._paused_until:
             return self._here.count(subjects)
         try:
             answer = await self._count(
-                keys=[_key(rate, who) for rate, who in subjects], args=[rate.seconds * 1000 for rate, _ in subjects]
+                keys=[_key(rate, who) for rate, who in subjects],
+                args=[rate.seconds * 1000 for rate, _ in subjects],
             )
         except (RedisError, OSError) as error:
             self._paused_until = time.monotonic() + PAUSE_SECONDS
             logger.warning("rates_counted_locally", reason=str(error))
             return self._here.count(subjects)
         pairs = zip(answer[::2], answer[1::2], strict=True)
-        return [Standing(rate, used, left / 1000) for (rate, _), (used, left) in zip(subjects, pairs, strict=True)]
+        return [
+            Standing(rate, used, left / 1000)
+            for (rate, _), (used, left) in zip(subjects, pairs, strict=True)
+        ]
 
 
 class LocalCounter:
@@ -113,7 +120,10 @@ class LocalCounter:
         return Standing(rate, used + 1, ends - now)
 
     def _make_room(self, rate: Rate, now: float) -> None:
-        """Evict half at once so that a flood of bogus tokens stays O(1). Addresses are counted separately."""
+        """Evict half at once so that a flood of bogus tokens stays O(1).
+
+        Addresses are counted separately.
+        """
         if len(self._windows[rate]) < MAX_REMEMBERED:
             return
         live = [(who, window) for who, window in self._windows[rate].items() if window[1] > now]

@@ -19,12 +19,16 @@ def static_files(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRe
 
     @cache
     def files() -> Callable[[HttpRequest], Any]:
-        """Build the middleware lazily: scanning all files is slow, and the running site uses the asynchronous one
-        (asgi.py).
+        """Build the middleware lazily: scanning all files is slow, and the running site uses the
+        asynchronous one (asgi.py).
         """
         return async_to_sync(ServeStaticMiddleware(sync_to_async(get_response)))
 
     def serve(request: HttpRequest) -> Any:
-        return files()(request) if request.path_info.startswith(settings.STATIC_URL) else get_response(request)
+        return (
+            files()(request)
+            if request.path_info.startswith(settings.STATIC_URL)
+            else get_response(request)
+        )
 
     return serve

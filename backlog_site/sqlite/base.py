@@ -1,6 +1,8 @@
-"""Serve many SQLite writers: a process lets its threads request the write lock one at a time, in FIFO order.
+"""Serve many SQLite writers: a process lets its threads request the write lock one at a time, in
+FIFO order.
 
-If all requested it at once, the order would be random, and one in twenty would wait three times as long as the rest.
+If all requested it at once, the order would be random, and one in twenty would wait three times as
+long as the rest.
 """
 
 import random
@@ -51,8 +53,9 @@ TURNS = Turns()
 
 class DatabaseWrapper(base.DatabaseWrapper):
     def _start_transaction_under_autocommit(self) -> None:
-        """Begin a transaction by polling. SQLite's busy handler backs off to 100 ms, so it starves among writers that
-        retry at once.
+        """Begin a transaction by polling.
+
+        SQLite's busy handler backs off to 100 ms, so it starves among writers that retry at once.
         """
         patience = self.settings_dict["OPTIONS"].get("timeout", 5)
         deadline = time.monotonic() + patience
@@ -74,6 +77,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         try:
             self.connection.execute(f"BEGIN {self.transaction_mode or ''}")  # type: ignore[attr-defined]  # the same
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & PRIMARY_CODE not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            if error.sqlite_errorcode & PRIMARY_CODE not in (
+                sqlite3.SQLITE_BUSY,
+                sqlite3.SQLITE_LOCKED,
+            ):
                 raise
         return bool(self.connection.in_transaction)

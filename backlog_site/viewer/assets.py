@@ -1,5 +1,5 @@
-"""Serve IntelligenceBank: the tree, a folder's thumbnails, account linking, and the picker that attaches assets to a
-task.
+"""Serve IntelligenceBank: the tree, a folder's thumbnails, account linking, and the picker that
+attaches assets to a task.
 """
 
 from typing import Any
@@ -52,7 +52,11 @@ def folder(request: HttpRequest, client_id: str, folder_id: str) -> HttpResponse
 def link(request: HttpRequest, client_id: str) -> HttpResponse:
     """Begin a sign-in at IntelligenceBank, or check whether it is finished."""
     finished = bool(request.POST.get("finished"))
-    status = linking.check(request.user, client_id) if finished else linking.begin(request.user, client_id)
+    status = (
+        linking.check(request.user, client_id)
+        if finished
+        else linking.begin(request.user, client_id)
+    )
     if status["state"] == "linked":
         return redirect("viewer:ib_folder", client_id, ROOT)
     context = {"nav": "ib", "link": status, "client_id": client_id, "finished": finished}
@@ -81,7 +85,9 @@ def attach(request: HttpRequest, ref: str) -> HttpResponse:
         raise ValidationFailed(f"Choose 1 to {MOST_ATTACHED} assets.", field="uri")
     target = build(collection_of(ref), ref, "references")
     entries = [{"url": uri, "title": _name_of(actor, uri)[:500]} for uri in chosen]
-    operations = [{"uri": target, "operation": {"type": "array_append", "value": entry}} for entry in entries]
+    operations = [
+        {"uri": target, "operation": {"type": "array_append", "value": entry}} for entry in entries
+    ]
     batches.write_batch(actor, operations)
     return redirect("viewer:item", ref)
 
@@ -114,7 +120,9 @@ def _folder(request: HttpRequest, client_id: str, folder_id: str) -> dict[str, A
     }
 
 
-def _assets(request: HttpRequest, client_id: str, folder_id: str, words: str, sort: str) -> dict[str, Any]:
+def _assets(
+    request: HttpRequest, client_id: str, folder_id: str, words: str, sort: str
+) -> dict[str, Any]:
     user, cursor = request.user, request.GET.get("cursor", "")
     if words:
         return _found(user, client_id, folder_id, words, cursor)
@@ -127,18 +135,35 @@ def _assets(request: HttpRequest, client_id: str, folder_id: str, words: str, so
 def _found(user: Person, client_id: str, folder_id: str, words: str, cursor: str) -> dict[str, Any]:
     """Search in the folder itself, or from the top in the whole library.
 
-    Sorts by time, which returns only matches of the words: in a small folder every asset is a near semantic match.
+    Sorts by time, which returns only matches of the words: in a small folder every asset is a near
+    semantic match.
     """
     within = f"ib://{client_id}" if folder_id == ROOT else f"ib://{client_id}/folders/{folder_id}"
     hits = search_unified(
-        user, words, types=["ib_resource"], parent_id=within, sort="recent", limit=GRID, cursor=cursor or None
+        user,
+        words,
+        types=["ib_resource"],
+        parent_id=within,
+        sort="recent",
+        limit=GRID,
+        cursor=cursor or None,
     )
-    return {**hits, "results": browsing.named_resources(user, client_id, [hit["id"] for hit in hits["results"]])}
+    return {
+        **hits,
+        "results": browsing.named_resources(
+            user, client_id, [hit["id"] for hit in hits["results"]]
+        ),
+    }
 
 
 def _branches(folders: list[dict[str, Any]], opened: set[str]) -> list[dict[str, Any]]:
-    """Build a tree from the flat list, parents first. Children of an invisible folder move to the top."""
-    branches = {one["id"]: {**one, "branches": [], "is_open": one["id"] in opened} for one in folders}
+    """Build a tree from the flat list, parents first.
+
+    Children of an invisible folder move to the top.
+    """
+    branches = {
+        one["id"]: {**one, "branches": [], "is_open": one["id"] in opened} for one in folders
+    }
     top: list[dict[str, Any]] = []
     for one in branches.values():
         parent = branches.get(one["parent_id"])

@@ -1,4 +1,6 @@
-"""Serve board and list: tasks in columns or groups, recent changes, further pages and bulk edits."""
+"""Serve board and list: tasks in columns or groups, recent changes, further pages and bulk
+edits.
+"""
 
 import json
 from typing import Any
@@ -15,7 +17,18 @@ from resources_app.vocabulary import Priority, Status
 from resources_app.writing import batches
 from resources_app.writing import undo as undoing
 
-FILTERS = ("search", "epic_id", "assignee", "priority", "label", "status", "ready", "filter", "sort", "order")
+FILTERS = (
+    "search",
+    "epic_id",
+    "assignee",
+    "priority",
+    "label",
+    "status",
+    "ready",
+    "filter",
+    "sort",
+    "order",
+)
 COLUMN_PAGE = 60
 LIST_PAGE = 60
 GROUPS = {
@@ -63,7 +76,9 @@ def _sections(request: HttpRequest, layout: str, group_by: str, limit: int) -> H
     }
     if is_fragment(request):
         return show(request, "viewer/_sections.html", context)
-    return show(request, "viewer/board.html", {**context, **_filters(request, layout), "sorts": SORT_WORDS})
+    return show(
+        request, "viewer/board.html", {**context, **_filters(request, layout), "sorts": SORT_WORDS}
+    )
 
 
 def _filters(request: HttpRequest, layout: str) -> dict[str, Any]:
@@ -76,12 +91,19 @@ def _filters(request: HttpRequest, layout: str) -> dict[str, Any]:
 
 
 def _pairs(request: HttpRequest) -> list[tuple[str, str]]:
-    """Return the filters. Times and priority sort descending by default; dates and names ascending."""
+    """Return the filters.
+
+    Times and priority sort descending by default; dates and names ascending.
+    """
     typed, words = read_words(request.GET.get("search", ""), person_of(request).username)
     pairs = [pair for pair in pairs_of(request.GET, *FILTERS) if pair[0] != "search"] + typed
     pairs += [("search", words)] if words else []
     sort = request.GET.get("sort")
-    if sort in SORTS and sort in {"updated_at", "created_at", "priority"} and not request.GET.get("order"):
+    if (
+        sort in SORTS
+        and sort in {"updated_at", "created_at", "priority"}
+        and not request.GET.get("order")
+    ):
         pairs.append(("order", "desc"))
     return pairs
 
@@ -90,13 +112,17 @@ def _pairs(request: HttpRequest) -> list[tuple[str, str]]:
 def more(request: HttpRequest) -> HttpResponse:
     """Return the next page of a column or group."""
     group_by, key = request.GET.get("group", "status"), request.GET.get("key", "")
-    section = boards.more(request.user, _pairs(request), group_by, key, request.GET.get("cursor", ""), COLUMN_PAGE)
+    section = boards.more(
+        request.user, _pairs(request), group_by, key, request.GET.get("cursor", ""), COLUMN_PAGE
+    )
     return show(request, "viewer/_more.html", {"section": section, "group_by": group_by})
 
 
 @page()
 def cards(request: HttpRequest) -> HttpResponse:
-    """Return the cards of the given tasks that match the filters now, and the count of each group."""
+    """Return the cards of the given tasks that match the filters now, and the count of each
+    group.
+    """
     group_by = request.GET.get("group", "status")
     pairs, refs = _pairs(request), request.GET.get("ids", "").split(",")
     context = {
@@ -109,7 +135,10 @@ def cards(request: HttpRequest) -> HttpResponse:
 
 @page("POST")
 def move(request: HttpRequest, ref: str) -> HttpResponse:
-    """Move a task to another column, lane or both. One batch, so that a conflict leaves nothing half done."""
+    """Move a task to another column, lane or both.
+
+    One batch, so that a conflict leaves nothing half done.
+    """
     operations = [
         {
             "uri": build("tasks", ref, name),
@@ -127,9 +156,13 @@ def bulk(request: HttpRequest) -> HttpResponse:
     """Set one field of many tasks, as one batch that can be undone as one."""
     name, value, refs = (request.POST.get(part, "") for part in ("field", "value", "ids"))
     if name not in BULK_FIELDS:
-        raise ValidationFailed(f"{name!r} cannot be set for many.", field="field", allowed_values=list(BULK_FIELDS))
+        raise ValidationFailed(
+            f"{name!r} cannot be set for many.", field="field", allowed_values=list(BULK_FIELDS)
+        )
     operation = {"type": "set", "value": value or None}
-    operations = [{"uri": build("tasks", ref, name), "operation": operation} for ref in refs.split(",") if ref]
+    operations = [
+        {"uri": build("tasks", ref, name), "operation": operation} for ref in refs.split(",") if ref
+    ]
     return JsonResponse(batches.write_batch(actor_of(request), operations, atomic=False))
 
 

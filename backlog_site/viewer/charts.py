@@ -1,4 +1,6 @@
-"""Draw charts as SVG on the server: no script, no library, accessible to screen readers through their table."""
+"""Draw charts as SVG on the server: no script, no library, accessible to screen readers through
+their table.
+"""
 
 import datetime
 from collections.abc import Sequence
@@ -22,7 +24,9 @@ def stacked(days: Sequence[datetime.date], series: Series, label: str) -> SafeSt
         points = [*_points(above, most), *reversed(_points(below, most))]
         areas.append((css, " ".join(points), f"{name}: {values[-1]} now"))
         below = above
-    drawn = format_html_join("", '<polygon class="area s-{}" points="{}"><title>{}</title></polygon>', areas)
+    drawn = format_html_join(
+        "", '<polygon class="area s-{}" points="{}"><title>{}</title></polygon>', areas
+    )
     return _chart(label, _axes(days, most), drawn)
 
 
@@ -31,12 +35,17 @@ def lines(days: Sequence[datetime.date], series: Series, label: str) -> SafeStri
     drawn = format_html_join(
         "",
         '<polyline class="line {}" points="{}"><title>{}</title></polyline>',
-        ((css, " ".join(_points(values, most)), f"{name}: {values[-1]} now") for css, name, values in series),
+        (
+            (css, " ".join(_points(values, most)), f"{name}: {values[-1]} now")
+            for css, name, values in series
+        ),
     )
     return _chart(label, _axes(days, most), drawn)
 
 
-def columns(days: Sequence[datetime.date], whole: Sequence[int], part: Sequence[int], label: str) -> SafeString:
+def columns(
+    days: Sequence[datetime.date], whole: Sequence[int], part: Sequence[int], label: str
+) -> SafeString:
     """Draw a column per day with `part` inside it, from the bottom."""
     most = max(whole, default=0)
     width = max(2.0, (WIDTH - LEFT - RIGHT) / max(1, len(days)) - 2)
@@ -49,7 +58,9 @@ def columns(days: Sequence[datetime.date], whole: Sequence[int], part: Sequence[
     return _chart(label, _axes(days, most), mark_safe("".join(drawn)), "columns")  # noqa: S308  parts are escaped
 
 
-def _column(at: int, count: int, width: float, value: int, most: int, css: str, title: str) -> SafeString:
+def _column(
+    at: int, count: int, width: float, value: int, most: int, css: str, title: str
+) -> SafeString:
     x, top = _x(at, count) - width / 2, _y(value, most)
     return format_html(
         '<rect class="{}" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>',
@@ -78,7 +89,8 @@ def _axes(days: Sequence[datetime.date], most: int) -> SafeString:
     step = _round_step(most / 4)
     grid = format_html_join(
         "",
-        '<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/><text class="tick" x="{}" y="{}" text-anchor="end">{}</text>',
+        '<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/><text class="tick" x="{}" y="{}"'
+        ' text-anchor="end">{}</text>',
         (
             (
                 LEFT,

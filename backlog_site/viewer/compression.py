@@ -1,5 +1,6 @@
-"""Compress pages and their files with gzip. API responses stay uncompressed: their clients are near and their bodies
-small.
+"""Compress pages and their files with gzip.
+
+API responses stay uncompressed: their clients are near and their bodies small.
 """
 
 import zlib
@@ -13,12 +14,21 @@ from django.utils.cache import patch_vary_headers
 
 from backlog_site.api.errors import JSON_PATHS
 
-_WORTH_IT = ("text/html", "text/css", "text/javascript", "application/javascript", "image/svg+xml", "application/json")
+_WORTH_IT = (
+    "text/html",
+    "text/css",
+    "text/javascript",
+    "application/javascript",
+    "image/svg+xml",
+    "application/json",
+)
 _GZIP = 16 + zlib.MAX_WBITS
 
 
 class PageCompressionMiddleware(GZipMiddleware):
-    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
         kind = response.headers.get("Content-Type", "").partition(";")[0]
         if request.path.startswith(JSON_PATHS) or kind not in _WORTH_IT:
             return response
@@ -28,13 +38,17 @@ class PageCompressionMiddleware(GZipMiddleware):
         return compressed
 
 
-def _compress_stream(request: HttpRequest, response: StreamingHttpResponse) -> StreamingHttpResponse:
+def _compress_stream(
+    request: HttpRequest, response: StreamingHttpResponse
+) -> StreamingHttpResponse:
     """Compress the stream as one gzip member.
 
     Django makes a member of every chunk, and browsers read only the first.
     """
     patch_vary_headers(response, ("Accept-Encoding",))
-    if response.has_header("Content-Encoding") or "gzip" not in request.headers.get("Accept-Encoding", ""):
+    if response.has_header("Content-Encoding") or "gzip" not in request.headers.get(
+        "Accept-Encoding", ""
+    ):
         return response
     response.streaming_content = _compressed(response.streaming_content)
     del response.headers["Content-Length"]

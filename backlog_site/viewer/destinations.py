@@ -1,4 +1,6 @@
-"""Resolve a link in a text to a page of this site, to another site, or to a reason why it cannot be followed. Pure."""
+"""Resolve a link in a text to a page of this site, to another site, or to a reason why it cannot be
+followed. Pure.
+"""
 
 import re
 from dataclasses import dataclass
@@ -13,8 +15,9 @@ _WHOLE_REF = re.compile(REF)
 
 @dataclass(frozen=True)
 class Destination:
-    """Hold the target of a link. `uri` is the backlog address that `href` opens, if any. Without `href`, `reason` says
-    why.
+    """Hold the target of a link.
+
+    `uri` is the backlog address that `href` opens, if any. Without `href`, `reason` says why.
     """
 
     href: str = ""
@@ -30,7 +33,11 @@ def resolve(url: str, base: str = "") -> Destination:
         return Destination(f"/t/{url}/")
     if scheme := _SCHEME.match(url):
         known = scheme[1].lower() in WEB_SCHEMES
-        return Destination(url) if known else Destination(reason=f"{scheme[1]}: links are not supported")
+        return (
+            Destination(url)
+            if known
+            else Destination(reason=f"{scheme[1]}: links are not supported")
+        )
     return _relative(url, base)
 
 

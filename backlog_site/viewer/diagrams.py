@@ -1,4 +1,6 @@
-"""Serve the frame that draws diagrams: no origin, no network except its own script, styles only inside it."""
+"""Serve the frame that draws diagrams: no origin, no network except its own script, styles only
+inside it.
+"""
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -9,8 +11,8 @@ from django.views.decorators.clickjacking import xframe_options_exempt
 from backlog_site.viewer.policy import HEADER
 
 _POLICY = (
-    "sandbox allow-scripts; default-src 'none'; script-src {origin}; style-src 'unsafe-inline'; img-src data:; "
-    "frame-ancestors 'self'; base-uri 'none'"
+    "sandbox allow-scripts; default-src 'none'; script-src {origin}; style-src 'unsafe-inline';"
+    " img-src data:; frame-ancestors 'self'; base-uri 'none'"
 )
 
 

@@ -45,7 +45,9 @@ def _searched(actor: Actor, typed: str) -> list[Suggestion]:
     words = typed.removeprefix(mark).rpartition("/")[2]
     if not mark or not words:
         return []
-    hits = search_unified(actor.user, words, types=_SEARCHED[mark], limit=suggestions.MOST)["results"]
+    hits = search_unified(actor.user, words, types=_SEARCHED[mark], limit=suggestions.MOST)[
+        "results"
+    ]
     return [
         Suggestion(
             hit["id"] if mark == "#" else hit["uri"],

@@ -1,6 +1,8 @@
-"""Serve `/api/v1/events/`: change notices as server-sent events, without content and without holding a thread.
+"""Serve `/api/v1/events/`: change notices as server-sent events, without content and without
+holding a thread.
 
-An ASGI application beside Django's, because a view would hold a database thread for the length of its response.
+An ASGI application beside Django's, because a view would hold a database thread for the length of
+its response.
 """
 
 import asyncio
@@ -19,7 +21,15 @@ from backlog_site.accounts.sessions import user_of_session
 from backlog_site.mcp.auth import bearer_secret, caller_with
 from backlog_site.mcp.bus import ChangeBus, Notice, Watcher
 from backlog_site.mcp.context import Caller
-from backlog_site.mcp.http import PING, PING_SECONDS, EventStream, Refused, check_source, event, send_json
+from backlog_site.mcp.http import (
+    PING,
+    PING_SECONDS,
+    EventStream,
+    Refused,
+    check_source,
+    event,
+    send_json,
+)
 from backlog_site.serving.challenges import bearer_challenge
 from backlog_site.serving.database_threads import in_thread
 from resources_app.errors import BacklogError, InvalidOperation, Unauthenticated, Unavailable
@@ -31,12 +41,27 @@ from resources_app.reading.watching import Position
 PATH = "/api/v1/events/"
 FEED = "mcp://backlog/changes"
 RETRY_MILLISECONDS = 2000
-_TOLD = ("uri", "kind", "id", "version", "action", "fields", "author", "agent", "via", "batch", "timestamp")
+_TOLD = (
+    "uri",
+    "kind",
+    "id",
+    "version",
+    "action",
+    "fields",
+    "author",
+    "agent",
+    "via",
+    "batch",
+    "timestamp",
+)
 
 
 @dataclass(frozen=True)
 class Listener:
-    """Identify a connected client. Its session is re-checked periodically here; the bus re-checks a token."""
+    """Identify a connected client.
+
+    Its session is re-checked periodically here; the bus re-checks a token.
+    """
 
     caller: Caller
     session: str = ""
@@ -70,7 +95,9 @@ class EventsEndpoint:
             challenge = [(b"www-authenticate", told)] if error.status == 401 else []
             await send_json(send, error.status, {"error": error.as_json()}, challenge)
 
-    async def _serve(self, listener: Listener, seen: Position | None, receive: Receive, send: Send) -> None:
+    async def _serve(
+        self, listener: Listener, seen: Position | None, receive: Receive, send: Send
+    ) -> None:
         start = seen if seen else await in_thread(watching.end_of_feed)
         with self._bus.attached(listener.caller) as watcher:
             watcher.watch(FEED, start)
@@ -79,7 +106,9 @@ class EventsEndpoint:
 
 
 async def _write(watcher: Watcher, listener: Listener, out: EventStream, start: Position) -> None:
-    """Write notices. The first frame carries the start position, so that a connection lost before any notice resumes
+    """Write notices.
+
+    The first frame carries the start position, so that a connection lost before any notice resumes
     there.
     """
     await out.write(f"retry: {RETRY_MILLISECONDS}\r\nid: {start}\r\n\r\n".encode())
@@ -96,7 +125,10 @@ async def _write(watcher: Watcher, listener: Listener, out: EventStream, start: 
 
 
 def _told(notice: Notice) -> dict[str, Any]:
-    """Return who changed which version of what. Clients with access fetch the content themselves."""
+    """Return who changed which version of what.
+
+    Clients with access fetch the content themselves.
+    """
     change = notice.meta["change"]
     return {name: change[name] for name in _TOLD}
 
@@ -108,7 +140,9 @@ async def _listener(headers: Headers) -> Listener:
             if caller:
                 return Listener(caller)
         elif (key := session_key(headers)) and (user := await in_thread(_reader, key)):
-            return Listener(Caller(Credential("session", user.pk, user, "read", ""), secret=""), key)
+            return Listener(
+                Caller(Credential("session", user.pk, user, "read", ""), secret=""), key
+            )
     except DatabaseError as error:
         raise Unavailable("The database is busy or unreachable.") from error
     raise Unauthenticated("Sign in, or send a token.")
@@ -129,9 +163,13 @@ def session_key(headers: Headers) -> str:
 
 
 def _position(scope: Scope, headers: Headers) -> Position | None:
-    """Return the resume position. A browser sends it by itself; a new tab that takes over sends it in the query."""
+    """Return the resume position.
+
+    A browser sends it by itself; a new tab that takes over sends it in the query.
+    """
     given = (
-        headers.get("last-event-id") or parse_qs(scope["query_string"].decode("latin-1")).get("last_event_id", [""])[0]
+        headers.get("last-event-id")
+        or parse_qs(scope["query_string"].decode("latin-1")).get("last_event_id", [""])[0]
     )
     return Position.parse(given) if given else None
 

@@ -1,4 +1,7 @@
-"""Show errors: an unknown page or a failed one. Makes no database query, because the database may be what failed."""
+"""Show errors: an unknown page or a failed one.
+
+Makes no database query, because the database may be what failed.
+"""
 
 import sys
 
@@ -18,13 +21,18 @@ _RETRY = (b"retry-after", str(RETRY_AFTER_SECONDS).encode())
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return render(
-        request, "viewer/lost.html", {"title": "There is no such page", "word": _word(request.path)}, status=404
+        request,
+        "viewer/lost.html",
+        {"title": "There is no such page", "word": _word(request.path)},
+        status=404,
     )
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     reason = str(exception) or "Your account may not open this page."
-    return render(request, "viewer/lost.html", {"title": "Not allowed", "reason": reason}, status=403)
+    return render(
+        request, "viewer/lost.html", {"title": "Not allowed", "reason": reason}, status=403
+    )
 
 
 def _word(path: str) -> str:
@@ -52,7 +60,11 @@ async def refuse_while_away(scope: Scope, send: Send) -> None:
         await send_json(send, error.status, {"error": error.as_json()}, [_RETRY])
     else:
         page = render_to_string("viewer/lost.html", _AWAY).encode()
-        headers = [(b"content-type", b"text/html; charset=utf-8"), (b"cache-control", b"no-store"), _RETRY]
+        headers = [
+            (b"content-type", b"text/html; charset=utf-8"),
+            (b"cache-control", b"no-store"),
+            _RETRY,
+        ]
         headers.append((b"content-length", str(len(page)).encode()))
         await send({"type": "http.response.start", "status": error.status, "headers": headers})
         await send({"type": "http.response.body", "body": page})

@@ -1,4 +1,7 @@
-"""Highlight source code as HTML with CSS classes. Supports only languages with fuzzed lexers, up to a size limit."""
+"""Highlight source code as HTML with CSS classes.
+
+Supports only languages with fuzzed lexers, up to a size limit.
+"""
 
 from functools import cache
 from pathlib import PurePosixPath
@@ -12,8 +15,9 @@ from pygments.lexers import get_lexer_by_name
 from backlog_site.viewer.isolation import renderer
 
 MAX_HIGHLIGHTED = 50_000
-# Pygments' name of each lexer, its aliases in code fences, and file extensions. None of them backtracks exponentially
-# (tests/viewer/test_highlighting.py); slow input ends at the CPU time limit.
+# Pygments' name of each lexer, its aliases in code fences, and file extensions. None of them
+# backtracks exponentially (tests/viewer/test_highlighting.py); slow input ends at the CPU time
+# limit.
 LANGUAGES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "bash": (("sh", "shell", "zsh"), ("sh", "bash", "zsh")),
     "c": (("h", "c++", "cpp"), ("c", "h", "cc", "cpp", "hpp")),
@@ -52,7 +56,9 @@ def language_of(*, name: str = "", filename: str = "") -> str:
 
 
 def highlight_file(source: str, filename: str) -> str:
-    """Return HTML: highlighted by the child process, or escaped if the language is unknown or a limit is exceeded."""
+    """Return HTML: highlighted by the child process, or escaped if the language is unknown or a
+    limit is exceeded.
+    """
     language = language_of(filename=filename)
     if not language or len(source) > MAX_HIGHLIGHTED:
         return escape(source)

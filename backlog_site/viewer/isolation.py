@@ -1,7 +1,9 @@
-"""Render text in a child process with a CPU time limit. A text that takes too long ends the child, not the site.
+"""Render text in a child process with a CPU time limit. A text that takes too long ends the child,
+not the site.
 
-Pygments and markdown-it match regular expressions while holding the GIL, so no thread can interrupt them. The child
-sets a timer whose signal ends it inside the match; the next text starts a new child.
+Pygments and markdown-it match regular expressions while holding the GIL, so no thread can interrupt
+them. The child sets a timer whose signal ends it inside the match; the next text starts a new
+child.
 """
 
 import atexit
@@ -19,12 +21,14 @@ from typing import Any
 
 import structlog
 
-# CPU seconds of the child for one text; the wall clock limit only detects a child that no longer answers.
+# CPU seconds of the child for one text; the wall clock limit only detects a child that no longer
+# answers.
 CPU_SECONDS = 0.4
 WALL_SECONDS = 10.0
 MAX_CACHED = 4_000_000
 _PACKAGE = Path(__file__).resolve().parent.parent
-# `backlog_site` imports Celery and the settings, 20 MB that the child does not need: an empty package replaces it.
+# `backlog_site` imports Celery and the settings, 20 MB that the child does not need: an empty
+# package replaces it.
 _BOOTSTRAP = """
 import json, sys, types
 sys.path[:] = json.loads(sys.argv[1])
@@ -39,11 +43,17 @@ _log = structlog.get_logger(__name__)
 
 
 class _Unanswered(Exception):
-    """Raised when the child could not be asked or did not answer in time. Says nothing about the text."""
+    """Raised when the child could not be asked or did not answer in time.
+
+    Says nothing about the text.
+    """
 
 
 class Cache:
-    """Cache the most recently used results, bounded by their characters. None marks a text that cannot be rendered."""
+    """Cache the most recently used results, bounded by their characters.
+
+    None marks a text that cannot be rendered.
+    """
 
     def __init__(self, max_characters: int = MAX_CACHED) -> None:
         self._max = max_characters
@@ -152,7 +162,10 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 def _read_line(descriptor: int) -> bytes | None:
-    """Return the child's answer, or None if it ended. Uses `poll`, because a busy site has descriptors above 1,024."""
+    """Return the child's answer, or None if it ended.
+
+    Uses `poll`, because a busy site has descriptors above 1,024.
+    """
     deadline = time.monotonic() + WALL_SECONDS
     ready = select.poll()
     ready.register(descriptor, select.POLLIN)
@@ -168,7 +181,10 @@ def _read_line(descriptor: int) -> bytes | None:
 
 
 def _cost(value: str | None) -> int:
-    """Return the cost of an entry. Keys and bookkeeping count, so that many rejected texts stay bounded."""
+    """Return the cost of an entry.
+
+    Keys and bookkeeping count, so that many rejected texts stay bounded.
+    """
     return 200 + len(value or "")
 
 

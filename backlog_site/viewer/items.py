@@ -1,4 +1,7 @@
-"""Show a task or epic as a page or pane, and handle its edits. An edit carries the ETag its author saw."""
+"""Show a task or epic as a page or pane, and handle its edits.
+
+An edit carries the ETag its author saw.
+"""
 
 from typing import Any
 
@@ -57,7 +60,9 @@ def _burn_up(request: HttpRequest, ref: str) -> SafeString | str:
         return ""
     first = next(at for at, number in enumerate(flow.scope) if number)
     series = [("scope", "Scope", flow.scope[first:]), ("done", "Done", flow.done[first:])]
-    return charts.lines(flow.days[first:], series, f"Burn-up of {ref}: {flow.done[-1]} of {flow.scope[-1]} done")
+    return charts.lines(
+        flow.days[first:], series, f"Burn-up of {ref}: {flow.done[-1]} of {flow.scope[-1]} done"
+    )
 
 
 def _offered(request: HttpRequest) -> dict[str, Any]:
@@ -90,17 +95,28 @@ def history(request: HttpRequest, ref: str) -> HttpResponse:
 
 @page("GET", "HEAD", "POST")
 def edit(request: HttpRequest, ref: str) -> HttpResponse:
-    """Edit title and description in one form, also without JavaScript. POST saves every field it carries."""
+    """Edit title and description in one form, also without JavaScript.
+
+    POST saves every field it carries.
+    """
     if request.method == "POST":
         return _save(request, ref)
     found = items.item_page(actor_of(request), ref)
     template = "viewer/_edit.html" if is_fragment(request) else "viewer/edit.html"
-    context = {"nav": "board", "page": found, "item": found.item, "description": found.item["description"]}
+    context = {
+        "nav": "board",
+        "page": found,
+        "item": found.item,
+        "description": found.item["description"],
+    }
     return show(request, template, context)
 
 
 def _save(request: HttpRequest, ref: str) -> HttpResponse:
-    """Save in one batch, so that a conflict in one field saves none. The conflict form returns a choice in `take`."""
+    """Save in one batch, so that a conflict in one field saves none.
+
+    The conflict form returns a choice in `take`.
+    """
     actor = actor_of(request)
     edits = items.changed(actor, ref, _edits(request))
     if request.POST.get("take") == "theirs":
@@ -129,7 +145,9 @@ def _edits(request: HttpRequest) -> list[items.Edit]:
     for name in EDITED:
         value = request.POST.get(name + taken, request.POST.get(name))
         if value is not None:
-            found.append(items.Edit(name, _typed(name, _unix(value)), request.POST.get(f"{name}_etag", "")))
+            found.append(
+                items.Edit(name, _typed(name, _unix(value)), request.POST.get(f"{name}_etag", ""))
+            )
     return found
 
 
@@ -144,7 +162,9 @@ def set_field(request: HttpRequest, ref: str) -> HttpResponse:
     etag = request.POST.get("etag") or None
     uri = build(items.collection_of(ref), ref, name)
     try:
-        answer = write_path.write(actor_of(request), uri, {"type": "set", "value": _typed(name, value)}, etag)
+        answer = write_path.write(
+            actor_of(request), uri, {"type": "set", "value": _typed(name, value)}, etag
+        )
     except Conflict:
         if wants_json(request):
             raise
@@ -184,13 +204,21 @@ def edit_list(request: HttpRequest, ref: str) -> HttpResponse:
     """Add or remove one entry of a list."""
     name, value, index = (request.POST.get(part, "") for part in ("field", "value", "index"))
     if name not in LISTS:
-        raise ValidationFailed(f"{name!r} is not a list.", field="field", allowed_values=list(LISTS))
-    entry: Any = {"url": value, "title": request.POST.get("title", "")} if name == "references" else value.strip()
+        raise ValidationFailed(
+            f"{name!r} is not a list.", field="field", allowed_values=list(LISTS)
+        )
+    entry: Any = (
+        {"url": value, "title": request.POST.get("title", "")}
+        if name == "references"
+        else value.strip()
+    )
     appended = {"type": "array_append", "value": entry}
     number = whole_number(index)
     operation = appended if number is None else {"type": "array_remove", "index": number}
     etag = request.POST.get("etag") if index else None
-    write_path.write(actor_of(request), build(items.collection_of(ref), ref, name), operation, etag or None)
+    write_path.write(
+        actor_of(request), build(items.collection_of(ref), ref, name), operation, etag or None
+    )
     return _done(request, ref)
 
 
@@ -213,7 +241,11 @@ def comment(request: HttpRequest, ref: str) -> HttpResponse:
 @page("POST")
 def reword(request: HttpRequest, ref: str, number: int) -> HttpResponse:
     """Edit or delete a comment."""
-    actor, uri, etag = actor_of(request), build("comments", str(number)), request.POST.get("etag") or None
+    actor, uri, etag = (
+        actor_of(request),
+        build("comments", str(number)),
+        request.POST.get("etag") or None,
+    )
     if request.POST.get("remove"):
         write_path.archive(actor, uri, etag)
     else:
@@ -241,23 +273,39 @@ def archive(request: HttpRequest, ref: str) -> HttpResponse:
 @page("POST")
 def convert(request: HttpRequest, ref: str) -> HttpResponse:
     """Convert links to local files into portable addresses, where they exist."""
-    converted = convert_links.convert_description(actor_of(request), build(items.collection_of(ref), ref))
-    return _item(request, ref, converted=converted) if is_fragment(request) else redirect("viewer:item", ref)
+    converted = convert_links.convert_description(
+        actor_of(request), build(items.collection_of(ref), ref)
+    )
+    return (
+        _item(request, ref, converted=converted)
+        if is_fragment(request)
+        else redirect("viewer:item", ref)
+    )
 
 
 @page("GET", "HEAD", "POST")
 def create(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return _create_form(request)
-    values = {name: request.POST.get(name, "") for name in ("title", "description", "status", "priority")}
-    optional = {name: request.POST[name] for name in ("epic_id", "assignee", "due_date") if request.POST.get(name)}
+    values = {
+        name: request.POST.get(name, "") for name in ("title", "description", "status", "priority")
+    }
+    optional = {
+        name: request.POST[name]
+        for name in ("epic_id", "assignee", "due_date")
+        if request.POST.get(name)
+    }
     labels = [label.strip() for label in request.POST.get("labels", "").split(",") if label.strip()]
     kind = "epic" if request.POST.get("kind") == "epic" else "task"
     if kind == "epic":
         optional.pop("epic_id", None)
     given = {name: _unix(value) for name, value in values.items() if value}
     made = write_path.create_item(actor_of(request), kind, {**given, **optional, "labels": labels})
-    return JsonResponse({"ref": made.ref}) if wants_json(request) else redirect("viewer:item", made.ref)
+    return (
+        JsonResponse({"ref": made.ref})
+        if wants_json(request)
+        else redirect("viewer:item", made.ref)
+    )
 
 
 def _create_form(request: HttpRequest) -> HttpResponse:

@@ -1,7 +1,8 @@
-"""Render Markdown to safe HTML: raw HTML stays text, the output is sanitized again, and nothing loads from other hosts.
+"""Render Markdown to safe HTML: raw HTML stays text, the output is sanitized again, and nothing
+loads from other hosts.
 
-Long texts and texts with code are rendered by the child process of isolation.py, under a CPU time limit. This module
-therefore imports nothing that needs Django's settings.
+Long texts and texts with code are rendered by the child process of isolation.py, under a CPU time
+limit. This module therefore imports nothing that needs Django's settings.
 """
 
 import re
@@ -31,10 +32,12 @@ from backlog_site.viewer.isolation import renderer
 MAX_TEXT = 100_000
 MAX_MARKS = 20_000
 COSTLY = "[*_~`<|\n"
-# Up to these limits a text without code is rendered in this process: the most expensive one takes 0.1 CPU seconds.
+# Up to these limits a text without code is rendered in this process: the most expensive one takes
+# 0.1 CPU seconds.
 MAX_TEXT_HERE = 10_000
 MAX_MARKS_HERE = 1_500
-# Length of a check box name; resources_app.writing.checklists compares as many characters when the box is ticked.
+# Length of a check box name; resources_app.writing.checklists compares as many characters when the
+# box is ticked.
 BOX_LABEL = 100
 MAX_LINK = 2000
 _ADDRESS = r"(?:mcp|file|ib)://[^\s<>\"'`()\[\]{}|]*[^\s<>\"'`()\[\]{}|.,;:!?*_~]"
@@ -44,7 +47,10 @@ _ALIGN = re.compile(r"text-align:(left|right|center)")
 _NOT_IN_ID = re.compile(r"[^\w\- ]")
 _BOXES = ("[ ] ", "[x] ", "[X] ")
 _NOT_A_LINK = '<span class="local">{}</span>'
-_LOCAL = '<span class="local" title="A path of one machine: it does not work on another">one machine</span>'
+_LOCAL = (
+    '<span class="local" title="A path of one machine: it does not work on another">one'
+    " machine</span>"
+)
 # The page title is an h2; the first heading level of a text comes below it.
 _TOP_HEADING = 3
 
@@ -69,7 +75,8 @@ _REGIONS = (
 def render(text: str, *, may_tick: bool = False, base: str = "") -> SafeString:
     """Return HTML. `may_tick` keeps the check boxes of lists enabled; each carries its line number.
 
-    `base` is the address of the file that contains the text, against which relative links are resolved.
+    `base` is the address of the file that contains the text, against which relative links are
+    resolved.
     """
     marks = sum(map(text.count, COSTLY))
     if len(text) > MAX_TEXT or marks > MAX_MARKS:
@@ -118,13 +125,19 @@ def _fence(self: RendererHTML, tokens: Sequence[Token], index: int, options: Any
     token = tokens[index]
     name = token.info.split(maxsplit=1)[0] if token.info.strip() else ""
     if name == "mermaid":
-        return f'<figure class="mermaid-src"><pre><code>{escape(token.content)}</code></pre></figure>\n'
+        return (
+            "<figure"
+            f' class="mermaid-src"><pre><code>{escape(token.content)}</code></pre></figure>\n'
+        )
     language = language_of(name=name) if env["context"].highlighted else ""
     return f'<pre><code class="hl">{highlight_here(token.content, language)}</code></pre>\n'
 
 
 class _BoundedLinks(LinkifyIt):  # type: ignore[misc]  # the package has no types
-    """Bound the search for the end of a link. A text of nothing but link beginnings took quadratic time."""
+    """Bound the search for the end of a link.
+
+    A text of nothing but link beginnings took quadratic time.
+    """
 
     _BEHIND = 8
 
@@ -138,7 +151,10 @@ class _BoundedLinks(LinkifyIt):  # type: ignore[misc]  # the package has no type
 
 
 def _link_nearby(state: StateInline, silent: bool) -> bool:
-    """Bound the search for the beginning of a link. Links skipped here are found among the texts afterwards."""
+    """Bound the search for the beginning of a link.
+
+    Links skipped here are found among the texts afterwards.
+    """
     return len(state.pending) <= MAX_LINK and linkify(state, silent)
 
 
@@ -160,7 +176,9 @@ def _rewrite(state: StateCore) -> None:
 
 
 def section_id(heading: str) -> str:
-    """Return the id of a section, from its heading or from a link fragment, as GitHub makes them."""
+    """Return the id of a section, from its heading or from a link fragment, as GitHub makes
+    them.
+    """
     return "s-" + _NOT_IN_ID.sub("", heading.strip().lower()[:MAX_LINK]).replace(" ", "-")
 
 
@@ -182,7 +200,11 @@ def _mark_checklists(tokens: list[Token]) -> None:
             lists.append(before)
         elif before.type in {"bullet_list_close", "ordered_list_close"}:
             lists.pop()
-        is_item = (before.type, token.type, inline.type) == ("list_item_open", "paragraph_open", "inline")
+        is_item = (before.type, token.type, inline.type) == (
+            "list_item_open",
+            "paragraph_open",
+            "inline",
+        )
         if is_item and inline.children and inline.content.startswith(_BOXES):
             before.attrSet("class", "task-list-item")
             lists[-1].attrSet("class", "contains-task-list")
@@ -219,7 +241,10 @@ def _inline(block: Token, context: _Context) -> Iterator[Token]:
 
 
 def _destination_of(link: Token, base: str) -> Destination:
-    """Return the link's destination. An unresolvable auto-detected link such as //host silently stays text."""
+    """Return the link's destination.
+
+    An unresolvable auto-detected link such as //host silently stays text.
+    """
     to = resolve(str(link.attrGet("href") or ""), "" if link.info == "auto" else base)
     return to if to.href or link.info != "auto" else Destination()
 
@@ -239,7 +264,9 @@ def _opening(to: Destination, link: Token) -> Iterator[Token]:
 
 
 def _closing(to: Destination, link: Token) -> Iterator[Token]:
-    """Yield the closing tag, with a marker if the link does not work, or works on one machine only."""
+    """Yield the closing tag, with a marker if the link does not work, or works on one machine
+    only.
+    """
     if to.href:
         yield link
     if to.uri.startswith("file://"):
@@ -249,7 +276,10 @@ def _closing(to: Destination, link: Token) -> Iterator[Token]:
 
 
 def _image(token: Token, base: str) -> Iterator[Token]:
-    """Show images stored here. Images elsewhere become links, because a page here requests no other host."""
+    """Show images stored here.
+
+    Images elsewhere become links, because a page here requests no other host.
+    """
     to = resolve(str(token.attrGet("src") or ""), base)
     if to.uri:
         token.attrSet("src", "/raw/?uri=" + quote(to.uri, safe=""))

@@ -1,5 +1,5 @@
-"""Open any address beside the current page: a file, a folder or a field of a task; rendered, highlighted, shown or
-offered.
+"""Open any address beside the current page: a file, a folder or a field of a task; rendered,
+highlighted, shown or offered.
 """
 
 import csv
@@ -82,11 +82,20 @@ def open_uri(request: HttpRequest) -> HttpResponse:
         return show(
             request,
             template,
-            {"nav": "ib", "uri": given, "mentions": mentioned_in(request.user, opened.facts["id"]), **context},
+            {
+                "nav": "ib",
+                "uri": given,
+                "mentions": mentioned_in(request.user, opened.facts["id"]),
+                **context,
+            },
         )
     template = "viewer/_resource.html" if is_fragment(request) else "viewer/resource.html"
     mentions = mentioned_in(request.user, PurePosixPath(opened.path).name, besides=opened.uri)
-    return show(request, template, {"nav": "resources", "opened": opened, "uri": given, "mentions": mentions})
+    return show(
+        request,
+        template,
+        {"nav": "resources", "opened": opened, "uri": given, "mentions": mentions},
+    )
 
 
 @page()
@@ -107,7 +116,9 @@ def raw(request: HttpRequest) -> HttpResponse:
         headers={
             "Content-Security-Policy": RAW_POLICY,
             "X-Content-Type-Options": "nosniff",
-            "Content-Disposition": "inline" if is_picture else f"attachment; filename*=UTF-8''{name}",
+            "Content-Disposition": "inline"
+            if is_picture
+            else f"attachment; filename*=UTF-8''{name}",
         },
     )
 
@@ -184,7 +195,10 @@ def _base(reading: Reading) -> str:
 
 
 def _rows(text: str) -> list[list[str]]:
-    """Return the rows of a table. Returns none if it is malformed or too large, and the file is then shown as text."""
+    """Return the rows of a table.
+
+    Returns none if it is malformed or too large, and the file is then shown as text.
+    """
     try:
         rows = list(islice(csv.reader(io.StringIO(text)), MAX_ROWS))
     except csv.Error:
@@ -193,7 +207,10 @@ def _rows(text: str) -> list[list[str]]:
 
 
 def _numbered(marked: str, fragment: str) -> tuple[SafeString, SafeString]:
-    """Return the line numbers and the lines. Lines named by the fragment are marked and scrolled to."""
+    """Return the line numbers and the lines.
+
+    Lines named by the fragment are marked and scrolled to.
+    """
     lines = marked.rstrip("\n").split("\n")
     if len(lines) > MAX_LINES:
         return mark_safe(""), mark_safe(marked)  # noqa: S308  escaped or marked by Pygments
@@ -204,7 +221,8 @@ def _numbered(marked: str, fragment: str) -> tuple[SafeString, SafeString]:
         for n in range(1, len(lines) + 1)
     )
     code = "".join(
-        f'<span class="line{" at" if first <= n <= last else ""}">{line}\n</span>' for n, line in enumerate(lines, 1)
+        f'<span class="line{" at" if first <= n <= last else ""}">{line}\n</span>'
+        for n, line in enumerate(lines, 1)
     )
     return mark_safe(numbers), mark_safe(code)  # noqa: S308  the lines are escaped or marked by Pygments
 
@@ -222,8 +240,14 @@ def _contained(contents: dict[str, Any]) -> list[dict[str, Any]]:
 def _shelf(contents: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the entries of an IntelligenceBank folder: subfolders and assets."""
     shown = [(one, "folder") for one in contents.get("subfolders", ())]
-    shown += [(one, "folder" if "folder" in one.get("type", "") else "asset") for one in contents.get("results", ())]
-    return [{"uri": one["uri"], "type": kind, "title": _name(one), "path": one["uri"]} for one, kind in shown]
+    shown += [
+        (one, "folder" if "folder" in one.get("type", "") else "asset")
+        for one in contents.get("results", ())
+    ]
+    return [
+        {"uri": one["uri"], "type": kind, "title": _name(one), "path": one["uri"]}
+        for one, kind in shown
+    ]
 
 
 def _name(one: dict[str, Any]) -> str:

@@ -34,7 +34,12 @@ def my_desk(request: HttpRequest) -> HttpResponse:
     user = person_of(request)
     by_agents = activity.deeds(user, source="agents", limit=12).rows
     matters = desk.matters(user, _put_off(request))
-    context = {"nav": "desk", "matters": matters, "next_up": desk.next_up(user), "by_agents": by_agents}
+    context = {
+        "nav": "desk",
+        "matters": matters,
+        "next_up": desk.next_up(user),
+        "by_agents": by_agents,
+    }
     return show(request, "viewer/desk.html", context)
 
 
@@ -45,7 +50,9 @@ def put_off(request: HttpRequest) -> HttpResponse:
     response = redirect("viewer:desk")
     refs = [*_put_off(request), request.POST.get("ref", "")]
     kept = " ".join([today.isoformat(), *filter(_REF.fullmatch, refs[-MOST_PUT_OFF:])])
-    response.set_cookie(PUT_OFF, kept, max_age=24 * 3600, httponly=True, samesite="Lax", secure=request.is_secure())
+    response.set_cookie(
+        PUT_OFF, kept, max_age=24 * 3600, httponly=True, samesite="Lax", secure=request.is_secure()
+    )
     return response
 
 
@@ -56,8 +63,12 @@ def _put_off(request: HttpRequest) -> list[str]:
 
 @page()
 def happened(request: HttpRequest) -> HttpResponse:
-    before, source, author, kind = (request.GET.get(name, "") for name in ("before", "source", "author", "type"))
-    found = activity.deeds(request.user, before=whole_number(before), source=source, author=author, kind=kind)
+    before, source, author, kind = (
+        request.GET.get(name, "") for name in ("before", "source", "author", "type")
+    )
+    found = activity.deeds(
+        request.user, before=whole_number(before), source=source, author=author, kind=kind
+    )
     context = {
         "nav": "activity",
         "days": activity.by_day(found.rows),
@@ -71,16 +82,23 @@ def happened(request: HttpRequest) -> HttpResponse:
         "author": author,
         "people": team(),
     }
-    return show(request, "viewer/_days.html" if is_fragment(request) else "viewer/activity.html", context)
+    return show(
+        request, "viewer/_days.html" if is_fragment(request) else "viewer/activity.html", context
+    )
 
 
 @page()
 def flow(request: HttpRequest) -> HttpResponse:
     length = request.GET.get("days", "60")
     if length not in {str(known) for known in insights.RANGES}:
-        raise ValidationFailed("days must be 30, 60 or 90.", field="days", value=length, allowed_values=insights.RANGES)
+        raise ValidationFailed(
+            "days must be 30, 60 or 90.", field="days", value=length, allowed_values=insights.RANGES
+        )
     found = insights.flow(request.user, int(length))
-    standing = [(name, name.replace("_", " ").capitalize(), values) for name, values in found.standing.items()]
+    standing = [
+        (name, name.replace("_", " ").capitalize(), values)
+        for name, values in found.standing.items()
+    ]
     context = {
         "nav": "insights",
         "flow": found,
@@ -88,10 +106,15 @@ def flow(request: HttpRequest) -> HttpResponse:
         "length": int(length),
         "standing": charts.stacked(found.days, standing, f"Cumulative flow, last {length} days"),
         "burn_up": charts.lines(
-            found.days, [("scope", "Scope", found.scope), ("done", "Done", found.done)], f"Burn-up, last {length} days"
+            found.days,
+            [("scope", "Scope", found.scope), ("done", "Done", found.done)],
+            f"Burn-up, last {length} days",
         ),
         "throughput": charts.columns(
-            found.days, found.finished, found.finished_by_agents, f"Tasks completed per day, last {length} days"
+            found.days,
+            found.finished,
+            found.finished_by_agents,
+            f"Tasks completed per day, last {length} days",
         ),
     }
     return show(request, "viewer/insights.html", context)
@@ -115,6 +138,9 @@ def _progress(progress: dict[str, object]) -> str:
         return ""
     if progress.get("total"):
         return " · ".join(
-            filter(None, (f"{progress.get('done')} of {progress['total']}", str(progress.get("note", ""))))
+            filter(
+                None,
+                (f"{progress.get('done')} of {progress['total']}", str(progress.get("note", ""))),
+            )
         )
     return str(progress.get("note") or progress.get("done") or json.dumps(progress))

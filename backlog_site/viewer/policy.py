@@ -1,5 +1,6 @@
-"""Set the Content-Security-Policy of every response. Pages run only scripts of this site; the admin's framework needs
-more.
+"""Set the Content-Security-Policy of every response.
+
+Pages run only scripts of this site; the admin's framework needs more.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,13 +12,15 @@ from django.http.response import HttpResponseBase
 
 HEADER = "Content-Security-Policy"
 STRICT = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; "
-    "form-action 'self'; frame-src 'self'; manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self';"
+    " connect-src 'self'; form-action 'self'; frame-src 'self'; manifest-src 'self';"
+    " frame-ancestors 'none'; base-uri 'none'"
 )
 # django-unfold evaluates expressions in attributes; Swagger writes styles.
 ADMIN = (
-    "default-src 'self'; script-src 'self' 'unsafe-eval' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+    "default-src 'self'; script-src 'self' 'unsafe-eval' 'unsafe-inline'; style-src 'self'"
+    " 'unsafe-inline'; img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none';"
+    " form-action 'self'"
 )
 API_DOCS = STRICT.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'").replace(
     "img-src 'self'", "img-src 'self' data:"
@@ -35,7 +38,11 @@ class ContentSecurityPolicyMiddleware:
             markcoroutinefunction(self)
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
-        return self._call_async(request) if self._is_async else _with_policy(request, self.get_response(request))
+        return (
+            self._call_async(request)
+            if self._is_async
+            else _with_policy(request, self.get_response(request))
+        )
 
     async def _call_async(self, request: HttpRequest) -> HttpResponseBase:
         return _with_policy(request, await self.get_response(request))

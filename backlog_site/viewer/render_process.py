@@ -1,4 +1,6 @@
-"""Run the child process of isolation.py: read a request per line, answer a line of HTML, end at the CPU time limit."""
+"""Run the child process of isolation.py: read a request per line, answer a line of HTML, end at the
+CPU time limit.
+"""
 
 import gc
 import json
@@ -12,7 +14,10 @@ from backlog_site.viewer.markdown import render_here
 
 
 def serve() -> None:
-    """Answer until the input ends. The default action of SIGPROF ends the process, even inside a regular expression."""
+    """Answer until the input ends.
+
+    The default action of SIGPROF ends the process, even inside a regular expression.
+    """
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     # Ctrl-C reaches the whole process group; the parent decides when the child ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -30,4 +35,6 @@ def serve() -> None:
 def _rendered(request: dict[str, Any]) -> str:
     if request["kind"] == "code":
         return highlight_here(request["source"], request["language"])
-    return render_here(request["text"], may_tick=request["may_tick"], base=request["base"], highlighted=True)
+    return render_here(
+        request["text"], may_tick=request["may_tick"], base=request["base"], highlighted=True
+    )

@@ -48,12 +48,16 @@ def page(*methods: str) -> Callable[[View], View]:
     return decorate
 
 
-def _answer(view: View, request: HttpRequest, methods: tuple[str, ...], *args: Any, **kwargs: Any) -> HttpResponse:
+def _answer(
+    view: View, request: HttpRequest, methods: tuple[str, ...], *args: Any, **kwargs: Any
+) -> HttpResponse:
     if not request.user.is_authenticated:
         return _to_login(request)
     try:
         if request.method not in methods:
-            raise InvalidOperation(f"{request.method} is not for this address.", allowed=list(methods))
+            raise InvalidOperation(
+                f"{request.method} is not for this address.", allowed=list(methods)
+            )
         if not may_read(request.user):
             return show(request, "viewer/no_role.html", {}, status=403)
         _refuse_nul(request)
@@ -105,10 +109,17 @@ def person_of(request: HttpRequest) -> User:
     return cast(User, request.user)
 
 
-def show(request: HttpRequest, template: str, context: dict[str, Any], status: int = 200) -> HttpResponse:
+def show(
+    request: HttpRequest, template: str, context: dict[str, Any], status: int = 200
+) -> HttpResponse:
     """Render a fragment as the template alone, or a page with the layout around it."""
     around = {} if is_fragment(request) else _around(request)
-    return render(request, template, {**around, **context, "may_write": may_write(request.user)}, status=status)
+    return render(
+        request,
+        template,
+        {**around, **context, "may_write": may_write(request.user)},
+        status=status,
+    )
 
 
 def refusal(request: HttpRequest, error: BacklogError) -> HttpResponse:
@@ -126,14 +137,25 @@ def refusal(request: HttpRequest, error: BacklogError) -> HttpResponse:
 
 
 def whole_number(text: str) -> int | None:
-    """Parse a number from a form or a URL if a database can store it. `isdigit` accepts more digits than `int`."""
+    """Parse a number from a form or a URL if a database can store it.
+
+    `isdigit` accepts more digits than `int`.
+    """
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
 def pairs_of(query: QueryDict, *known: str) -> list[tuple[str, str]]:
     """Return the filter parameters in the collection language. An empty field filters nothing."""
-    pairs = [(name, value) for name, values in query.lists() for value in values if name in known and value]
-    return [(name, "" if value == "none" and name in {"assignee", "epic_id"} else value) for name, value in pairs]
+    pairs = [
+        (name, value)
+        for name, values in query.lists()
+        for value in values
+        if name in known and value
+    ]
+    return [
+        (name, "" if value == "none" and name in {"assignee", "epic_id"} else value)
+        for name, value in pairs
+    ]
 
 
 def _around(request: HttpRequest) -> dict[str, Any]:
@@ -142,6 +164,7 @@ def _around(request: HttpRequest) -> dict[str, Any]:
         "open_count": boards.open_count(request.user) if request.user.is_authenticated else 0,
         "is_admin": is_admin(request.user),
         "time_zone": timezone.get_current_timezone_name(),
-        # The end of the change feed before the page was rendered; the stream delivers later changes.
+        # The end of the change feed before the page was rendered; the stream delivers later
+        # changes.
         "position": watching.end_of_feed(),
     }

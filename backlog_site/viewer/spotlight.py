@@ -1,4 +1,6 @@
-"""Serve the search box: titles to cache in the browser, and snippets from the server with matches highlighted."""
+"""Serve the search box: titles to cache in the browser, and snippets from the server with matches
+highlighted.
+"""
 
 import re
 from typing import Any
@@ -46,7 +48,10 @@ def hits(request: HttpRequest) -> HttpResponse:
 
 
 def _found(actor: Actor, words: str, kind: str, pairs: list[tuple[str, str]]) -> dict[str, Any]:
-    """Search with filters beside words. Filters alone query the collection, because a search needs words."""
+    """Search with filters beside words.
+
+    Filters alone query the collection, because a search needs words.
+    """
     if not words:
         return _listed(actor, kind, pairs)
     given: dict[str, Any] = {"types": [kind]} if kind else {}
@@ -57,11 +62,16 @@ def _found(actor: Actor, words: str, kind: str, pairs: list[tuple[str, str]]) ->
 
 
 def _listed(actor: Actor, kind: str, pairs: list[tuple[str, str]]) -> dict[str, Any]:
-    """List the last changed first. Only tasks and epics have these fields, and an epic is in no epic."""
+    """List the last changed first.
+
+    Only tasks and epics have these fields, and an epic is in no epic.
+    """
     collection = _COLLECTIONS.get(kind)
     if not collection or (kind == "epic" and any(name == "epic_id" for name, _ in pairs)):
         return {}
-    answer: dict[str, Any] = read(actor, build(collection, query=[*pairs, ("limit", str(HITS))])).contents
+    answer: dict[str, Any] = read(
+        actor, build(collection, query=[*pairs, ("limit", str(HITS))])
+    ).contents
     return answer
 
 
@@ -72,7 +82,9 @@ def _hit(hit: dict[str, Any], words: str) -> dict[str, Any]:
         "url": f"/t/{hit['id']}/" if is_item else destination(hit["uri"]),
         "icon": hit["status"] if hit["type"] == "task" else _ICONS.get(hit["type"], hit["type"]),
         "title": marked(hit["title"], words),
-        "snippet": marked(_more_than(hit["title"], hit["snippet"]["text"] or ""), words) if "snippet" in hit else "",
+        "snippet": marked(_more_than(hit["title"], hit["snippet"]["text"] or ""), words)
+        if "snippet" in hit
+        else "",
     }
 
 

@@ -1,4 +1,7 @@
-"""Determine the reader's time zone from a cookie set by the browser. Missing or unknown names fall back to UTC."""
+"""Determine the reader's time zone from a cookie set by the browser.
+
+Missing or unknown names fall back to UTC.
+"""
 
 import datetime
 from functools import lru_cache

@@ -2,7 +2,16 @@
 
 from django.urls import path
 
-from backlog_site.viewer import assets, boards, diagrams, editing, items, opening, overviews, spotlight
+from backlog_site.viewer import (
+    assets,
+    boards,
+    diagrams,
+    editing,
+    items,
+    opening,
+    overviews,
+    spotlight,
+)
 
 app_name = "viewer"
 urlpatterns = [

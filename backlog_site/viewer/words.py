@@ -1,4 +1,7 @@
-"""Parse typed filters such as `@me status:blocked label:bug thumbnails`. Other words stay search words."""
+"""Parse typed filters such as `@me status:blocked label:bug thumbnails`.
+
+Other words stay search words.
+"""
 
 from collections.abc import Iterable
 
@@ -11,8 +14,13 @@ NAMES = {"status": "status", "label": "label", "epic": "epic_id", "priority": "p
 _CLOSED = {"status": Status.labels, "priority": Priority.labels}
 
 
-def read_words(text: str, me: str, known: Iterable[str] = NAMES.values()) -> tuple[list[tuple[str, str]], str]:
-    """Return the filters as pairs, and the rest. A prefix of a status or a name is enough: `status:bl @ali`."""
+def read_words(
+    text: str, me: str, known: Iterable[str] = NAMES.values()
+) -> tuple[list[tuple[str, str]], str]:
+    """Return the filters as pairs, and the rest.
+
+    A prefix of a status or a name is enough: `status:bl @ali`.
+    """
     pairs: list[tuple[str, str]] = []
     rest: list[str] = []
     for word in text.split():
@@ -40,4 +48,6 @@ def _pairs(word: str, me: str) -> list[tuple[str, str]]:
 def _people(beginning: str, me: str) -> list[str]:
     if beginning in {"me", "nobody"}:
         return [me if beginning == "me" else ""]
-    return [one.username for one in team() if beginning and one.username.lower().startswith(beginning)]
+    return [
+        one.username for one in team() if beginning and one.username.lower().startswith(beginning)
+    ]

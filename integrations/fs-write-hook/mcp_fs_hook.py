@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""A PreToolUse hook: an agent's file edit on an mcp://backlog/… path becomes a write to the backlog, by that line alone.
+"""A PreToolUse hook: an agent's file edit on an mcp://backlog/… path becomes a write to the
+backlog, by that line alone.
 
-Reads the hook's JSON from stdin (Claude Code: Edit, MultiEdit, Write, Read; Kiro: fs_write, fs_read). Other paths pass. For ours
-it answers on stderr and exits with 2, which keeps the runtime from touching the disk. Needs BACKLOG_TOKEN; BACKLOG_URL is
-http://127.0.0.1:8000 unless set. Nothing but Python 3.9 is used.
+Reads the hook's JSON from stdin (Claude Code: Edit, MultiEdit, Write, Read; Kiro: fs_write,
+fs_read). Other paths pass. For ours it answers on stderr and exits with 2, which keeps the runtime
+from touching the disk. Needs BACKLOG_TOKEN; BACKLOG_URL is http://127.0.0.1:8000 unless set.
+Nothing but Python 3.9 is used.
 """
 
 import json
@@ -37,7 +39,9 @@ def main() -> int:
 
 
 def uri_in(path: str) -> str:
-    """Runtimes make paths absolute and merge slashes: /home/me/mcp:/backlog/… means mcp://backlog/…"""
+    """Runtimes make paths absolute and merge slashes: /home/me/mcp:/backlog/… means
+    mcp://backlog/…
+    """
     found = re.search(r"mcp:/+(backlog/.+)$", path)
     return f"mcp://{found[1]}" if found else ""
 
@@ -64,22 +68,37 @@ def operations(given: dict) -> list:
 
 
 def replacement(edit: dict) -> dict:
-    old, new = edit.get("old_string", edit.get("old_str")), edit.get("new_string", edit.get("new_str", ""))
+    old, new = (
+        edit.get("old_string", edit.get("old_str")),
+        edit.get("new_string", edit.get("new_str", "")),
+    )
     operation = {"type": "str_replace", "old_str": old, "new_str": new}
     return {**operation, "replace_all": True} if edit.get("replace_all") else operation
 
 
 def write(uri: str, wanted: list) -> str:
-    batch = {"operations": [{"uri": uri, "operation": operation} for operation in wanted], "atomic": True}
+    batch = {
+        "operations": [{"uri": uri, "operation": operation} for operation in wanted],
+        "atomic": True,
+    }
     results = ask("/api/v1/write_batch/", batch)["results"]
-    diffs = [result["diff"] if isinstance(result["diff"], str) else json.dumps(result["diff"]) for result in results]
-    return "\n".join([f"Written to {uri} (ETag {results[-1]['etag']}); the file system was not touched.", *diffs])
+    diffs = [
+        result["diff"] if isinstance(result["diff"], str) else json.dumps(result["diff"])
+        for result in results
+    ]
+    return "\n".join(
+        [f"Written to {uri} (ETag {results[-1]['etag']}); the file system was not touched.", *diffs]
+    )
 
 
 def read(uri: str) -> str:
     answer = ask(f"/api/v1/resource/?uri={urllib.parse.quote(uri, safe='')}")
     contents = answer["contents"]
-    text = contents if isinstance(contents, str) else json.dumps(contents, ensure_ascii=False, indent=2)
+    text = (
+        contents
+        if isinstance(contents, str)
+        else json.dumps(contents, ensure_ascii=False, indent=2)
+    )
     return f"{uri} (ETag {answer['etag']}):\n{text}"
 
 
@@ -98,7 +117,9 @@ def ask(path: str, body: "dict | None" = None) -> dict:
     except urllib.error.HTTPError as error:
         raise Refused(explained(error)) from error
     except OSError as error:
-        raise Refused(f"Backlog does not answer at {url}: {error}. Start it, or set BACKLOG_URL.") from error
+        raise Refused(
+            f"Backlog does not answer at {url}: {error}. Start it, or set BACKLOG_URL."
+        ) from error
 
 
 def explained(error: urllib.error.HTTPError) -> str:

@@ -1,4 +1,6 @@
-"""Mask the ids of tasks and epics that a caller cannot see as `hidden`, and restore them when they are written back."""
+"""Mask the ids of tasks and epics that a caller cannot see as `hidden`, and restore them when they
+are written back.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -38,7 +40,10 @@ class Mask:
             return given
         self._look_up(_refs_in([document.get(name) for document in given for name in _NAMING]))
         return [
-            {name: self._masked(value) if name in _NAMING else value for name, value in document.items()}
+            {
+                name: self._masked(value) if name in _NAMING else value
+                for name, value in document.items()
+            }
             for document in given
         ]
 
@@ -49,7 +54,8 @@ class Mask:
     def restored(self, before: Document, changed: Document) -> Document:
         """Return `changed` with each `hidden` replaced by the id it stands for in `before`.
 
-        Raises ValidationFailed if `before` has no hidden id for a marker, because the marker alone identifies nothing.
+        Raises ValidationFailed if `before` has no hidden id for a marker, because the marker alone
+        identifies nothing.
         """
         found = dict(changed)
         if changed.get("epic_id") == HIDDEN:
@@ -62,11 +68,19 @@ class Mask:
         return found
 
     def _only_hidden(self, name: str, refs: Sequence[str | None], wanted: int) -> list[str]:
-        hidden = [ref for ref, shown in zip(refs, self.value(list(refs)), strict=True) if ref and shown == HIDDEN]
+        hidden = [
+            ref
+            for ref, shown in zip(refs, self.value(list(refs)), strict=True)
+            if ref and shown == HIDDEN
+        ]
         if wanted > len(hidden):
             raise ValidationFailed(
-                f"{name} has {wanted} {HIDDEN!r}, and {len(hidden)} of its ids are hidden from you.",
-                suggestion=f"Keep {HIDDEN!r} where you read it, or leave it out to remove what it stands for.",
+                f"{name} has {wanted} {HIDDEN!r}, and {len(hidden)} of its ids are hidden from"
+                " you.",
+                suggestion=(
+                    f"Keep {HIDDEN!r} where you read it, or leave it out to remove what it stands"
+                    " for."
+                ),
                 field=name,
                 value=HIDDEN,
             )
@@ -83,7 +97,11 @@ class Mask:
             return value if self._visible.get(value, True) else HIDDEN
         if isinstance(value, list):
             return [self._masked(one) for one in value]
-        return {key: self._masked(one) for key, one in value.items()} if isinstance(value, dict) else value
+        return (
+            {key: self._masked(one) for key, one in value.items()}
+            if isinstance(value, dict)
+            else value
+        )
 
 
 def visible_refs(user: Person, refs: Iterable[str]) -> set[str]:
@@ -91,7 +109,11 @@ def visible_refs(user: Person, refs: Iterable[str]) -> set[str]:
     found: Any = None
     for model in _MODELS:
         numbers = [number for ref in refs if (number := parse_ref(ref, model.PREFIX)) is not None]
-        rows = model.objects.visible_to(user).filter(pk__in=numbers).values_list(Value(model.PREFIX), "pk")
+        rows = (
+            model.objects.visible_to(user)
+            .filter(pk__in=numbers)
+            .values_list(Value(model.PREFIX), "pk")
+        )
         if numbers:
             found = rows if found is None else found.union(rows, all=True)
     makers = {model.PREFIX: model.make_ref for model in _MODELS}
@@ -102,7 +124,9 @@ def without_refs(document: Document) -> Document:
     """Return the document with every id masked, for notifications sent to many users."""
     mask = Mask.__new__(Mask)
     mask._visible = dict.fromkeys(_refs_in([document.get(name) for name in _NAMING]), False)
-    return {name: mask._masked(value) if name in _NAMING else value for name, value in document.items()}
+    return {
+        name: mask._masked(value) if name in _NAMING else value for name, value in document.items()
+    }
 
 
 def _refs_in(value: Any) -> Iterator[str]:

@@ -1,4 +1,6 @@
-"""Resolve a writable URI to its target: an object, one of its fields, or one element of a list field."""
+"""Resolve a writable URI to its target: an object, one of its fields, or one element of a list
+field.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +42,9 @@ def item_target(collection: str, ref: str) -> Target:
     kind, prefix = _PREFIXES[collection]
     number = parse_ref(ref, prefix)
     if number is None:
-        raise NotFound(f"There is no {kind.value} {ref!r}.", suggestion=f"Ids look like {prefix}-0001.", id=ref)
+        raise NotFound(
+            f"There is no {kind.value} {ref!r}.", suggestion=f"Ids look like {prefix}-0001.", id=ref
+        )
     return Target(kind, ("pk", number))
 
 
@@ -67,7 +71,10 @@ def resource_target(path: str) -> Target:
 
 
 def target_of(uri: Uri) -> Target:
-    """Return the target of a write. Read-only URIs (collections, schemas, histories …) are rejected."""
+    """Return the target of a write.
+
+    Read-only URIs (collections, schemas, histories …) are rejected.
+    """
     if uri.scheme != "mcp" or uri.authority != uris.SERVER:
         raise _not_writable(uri)
     if uri.fragment:
@@ -88,7 +95,9 @@ def target_of(uri: Uri) -> Target:
         case [("resources" | "artifacts"), _, *_]:
             return resource_target(uri.path)
         case ["archive", *_]:
-            raise PermissionDenied("Archived tasks are read-only", suggestion="Unarchive it first.", uri=str(uri))
+            raise PermissionDenied(
+                "Archived tasks are read-only", suggestion="Unarchive it first.", uri=str(uri)
+            )
     raise _not_writable(uri)
 
 
@@ -96,7 +105,10 @@ def _item_part(uri: Uri, collection: str, ref: str, part: list[str]) -> Target:
     match part:
         case []:
             return item_target(collection, ref)
-        case ["file" | "metadata" | "schema" | "versions" | "comments" | "tasks", *_] | [_, "versions"]:
+        case ["file" | "metadata" | "schema" | "versions" | "comments" | "tasks", *_] | [
+            _,
+            "versions",
+        ]:
             raise only_read(uri)
         case [name]:
             return field_target(collection, ref, name)
@@ -111,7 +123,9 @@ def visible_thing(user: Person, target: Target) -> Versioned:
 
 def fetch(rows: Any, target: Target) -> Versioned:
     column, value = target.lookup
-    thing: Versioned | None = rows.select_related(*_RELATED[target.kind]).filter(**{column: value}).first()
+    thing: Versioned | None = (
+        rows.select_related(*_RELATED[target.kind]).filter(**{column: value}).first()
+    )
     if thing is None:
         raise NotFound(f"There is no {target.kind} {_name(target)} (or it is not visible to you).")
     return thing

@@ -38,9 +38,9 @@ _AT_VERSION = re.compile(r"(/.*[^/])@v([1-9][0-9]{0,8})", re.DOTALL)
 class Uri:
     """Hold a parsed URI.
 
-    `authority` is the part after `://`. `version` comes from `@vN` or `?version=N` and is removed from the other parts.
-    `fragment` names a place in the content (`#L10-L20`, `#section`). Viewers use it, readers ignore it, and `str()`
-    omits it.
+    `authority` is the part after `://`. `version` comes from `@vN` or `?version=N` and is removed
+    from the other parts. `fragment` names a place in the content (`#L10-L20`, `#section`). Viewers
+    use it, readers ignore it, and `str()` omits it.
     """
 
     scheme: str
@@ -89,7 +89,9 @@ def _server_uri(uri: str, scheme: str, authority: str, path: str, query: str, fr
     if at_version and query_version:
         raise _refused(uri, "it names a version twice")
     version = at_version or query_version
-    return _short_enough(Uri(scheme, authority, _segments(uri, path), pairs, version, fragment), uri)
+    return _short_enough(
+        Uri(scheme, authority, _segments(uri, path), pairs, version, fragment), uri
+    )
 
 
 def build(*segments: object, query: list[tuple[str, str]] | None = None) -> str:
@@ -130,7 +132,9 @@ def _segments(uri: str, path: str) -> tuple[str, ...]:
         raise _refused(uri, f"it has more than {MAX_SEGMENTS} segments")
     for segment in segments:
         if segment in {"", ".", ".."} or "/" in segment or _FORBIDDEN.search(segment):
-            raise _refused(uri, "a segment is empty, '.', '..', or has a slash, backslash or control character")
+            raise _refused(
+                uri, "a segment is empty, '.', '..', or has a slash, backslash or control character"
+            )
     return segments
 
 
@@ -141,7 +145,9 @@ def _split_version(path: str) -> tuple[str, int | None]:
 
 def _query(uri: str, query: str) -> tuple[tuple[tuple[str, str], ...], int | None]:
     try:
-        pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS)
+        pairs = parse_qsl(
+            query, keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS
+        )
     except ValueError:
         raise _refused(uri, "its query is not UTF-8 or has too many parameters") from None
     if any(_FORBIDDEN.search(key) or _UNSAFE.search(value) for key, value in pairs):

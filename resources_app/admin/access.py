@@ -13,7 +13,11 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesCheckboxFilter
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
-from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
+from unfold.widgets import (
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextInputWidget,
+)
 
 from resources_app.admin.base import AdminOnly, Refusable, column, moment
 from resources_app.admin.forms import RefusableForm
@@ -32,7 +36,15 @@ class UserAdmin(DjangoUserAdmin, AdminOnly):  # type: ignore[type-arg,misc]  # n
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
-    list_display = ["username", "first_name", "last_name", "roles", "is_active", "is_staff", "last_seen"]
+    list_display = [
+        "username",
+        "first_name",
+        "last_name",
+        "roles",
+        "is_active",
+        "is_staff",
+        "last_seen",
+    ]
     list_filter = ["is_active", "is_staff", "groups"]
     filter_horizontal = ()
     autocomplete_fields = ["groups"]
@@ -47,7 +59,9 @@ class UserAdmin(DjangoUserAdmin, AdminOnly):  # type: ignore[type-arg,misc]  # n
         return AdminOnly.has_change_permission(self, request, obj) and not beyond
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Forbid deletion: histories name their authors forever, so accounts are deactivated instead."""
+        """Forbid deletion: histories name their authors forever, so accounts are deactivated
+        instead.
+        """
         return False
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
@@ -63,7 +77,10 @@ class UserAdmin(DjangoUserAdmin, AdminOnly):  # type: ignore[type-arg,misc]  # n
             (
                 "Role",
                 {
-                    "description": "A role is a group: viewer, contributor, admin. Admins also need staff status.",
+                    "description": (
+                        "A role is a group: viewer, contributor, admin. Admins also need staff"
+                        " status."
+                    ),
                     "fields": ["groups", "is_active", "is_staff", "is_superuser"],
                 },
             ),
@@ -81,7 +98,10 @@ class UserAdmin(DjangoUserAdmin, AdminOnly):  # type: ignore[type-arg,misc]  # n
 
 @admin.register(Group)
 class GroupAdmin(DjangoGroupAdmin, AdminOnly):  # type: ignore[misc]  # unfold has no types
-    """Manage groups. Members are set on the users. The backlog relies on the names of the three roles."""
+    """Manage groups.
+
+    Members are set on the users. The backlog relies on the names of the three roles.
+    """
 
     list_display = ["name", "is_role"]
     fields = ["name"]
@@ -102,7 +122,9 @@ class GroupAdmin(DjangoGroupAdmin, AdminOnly):  # type: ignore[misc]  # unfold h
 
 class ServiceAccountForm(RefusableForm):
     username = forms.CharField(max_length=150, widget=UnfoldAdminTextInputWidget)
-    role = forms.ChoiceField(choices=[(role, role) for role in ROLES], widget=UnfoldAdminSelectWidget)
+    role = forms.ChoiceField(
+        choices=[(role, role) for role in ROLES], widget=UnfoldAdminSelectWidget
+    )
 
     class Meta:
         model = ServiceAccount
@@ -135,7 +157,9 @@ class ServiceAccountAdmin(Refusable):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def save_model(self, request: HttpRequest, obj: ServiceAccount, form: Any, change: bool) -> None:
+    def save_model(
+        self, request: HttpRequest, obj: ServiceAccount, form: Any, change: bool
+    ) -> None:
         obj.pk = service_accounts.create(**form.cleaned_data).pk
         obj.refresh_from_db()
 
@@ -150,7 +174,9 @@ class ServiceAccountAdmin(Refusable):
 
 class TokenForm(RefusableForm):
     expires_in_days = forms.IntegerField(
-        required=False, widget=UnfoldAdminIntegerFieldWidget, help_text="Empty: until it is revoked."
+        required=False,
+        widget=UnfoldAdminIntegerFieldWidget,
+        help_text="Empty: until it is revoked.",
     )
 
     class Meta:
@@ -190,7 +216,9 @@ class ApiTokenAdmin(Refusable):
         for token in usable:
             tokens.revoke(token)
             self.log_change(request, token, "Revoked.")
-        messages.success(request, f"Revoked {len(usable)} API token{'' if len(usable) == 1 else 's'}.")
+        messages.success(
+            request, f"Revoked {len(usable)} API token{'' if len(usable) == 1 else 's'}."
+        )
 
     @column("State", colours=TOKEN_COLOURS)
     def state(self, token: ApiToken) -> str:

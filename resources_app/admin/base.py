@@ -1,4 +1,6 @@
-"""Share the base of all admin pages: permissions, lists that cost one page, and the actor of a write."""
+"""Share the base of all admin pages: permissions, lists that cost one page, and the actor of a
+write.
+"""
 
 import datetime
 import json
@@ -32,7 +34,11 @@ def actor_of(request: HttpRequest) -> Actor:
     request_id = str(structlog.contextvars.get_contextvars().get("request_id", ""))
     address = request.META.get("REMOTE_ADDR", "")
     return Actor(
-        request.user, via="admin", request_id=request_id[:MAX_REQUEST_ID], client=SESSION_CLIENT, address=address
+        request.user,
+        via="admin",
+        request_id=request_id[:MAX_REQUEST_ID],
+        client=SESSION_CLIENT,
+        address=address,
     )
 
 
@@ -40,12 +46,21 @@ Column = TypeVar("Column", bound=Callable[..., Any])
 
 
 def column(
-    title: str, *, ordering: str | None = None, colours: dict[str, str] | None = None, boolean: bool = False
+    title: str,
+    *,
+    ordering: str | None = None,
+    colours: dict[str, str] | None = None,
+    boolean: bool = False,
 ) -> Callable[[Column], Column]:
-    """Declare a method as a list column or read-only field. `colours` shows its values as labels."""
+    """Declare a method as a list column or read-only field.
+
+    `colours` shows its values as labels.
+    """
 
     def describe(method: Column) -> Column:
-        method.__dict__.update(short_description=title, admin_order_field=ordering, label=colours, boolean=boolean)
+        method.__dict__.update(
+            short_description=title, admin_order_field=ordering, label=colours, boolean=boolean
+        )
         return method
 
     return describe
@@ -62,7 +77,11 @@ def moment(at: datetime.datetime | None) -> SafeString | str:
 def preformatted(value: object) -> SafeString | str:
     if value in (None, "", {}, []):
         return "–"
-    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    text = (
+        value
+        if isinstance(value, str)
+        else json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    )
     return format_html('<pre class="backlog-pre">{}</pre>', text)
 
 

@@ -16,12 +16,17 @@ RECENT_FAILURES = 5
 
 
 def add_dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    changes = Change.objects.select_related("author").defer("operation").order_by("-id")[:RECENT_CHANGES]
+    changes = (
+        Change.objects.select_related("author").defer("operation").order_by("-id")[:RECENT_CHANGES]
+    )
     failed = Job.objects.filter(state=Job.State.FAILED)
     return {
         **context,
         "statuses": _statuses(request),
-        "changes": [{"change": change, "colour": ACTION_COLOURS.get(change.action, "")} for change in changes],
+        "changes": [
+            {"change": change, "colour": ACTION_COLOURS.get(change.action, "")}
+            for change in changes
+        ],
         "failed_jobs": failed.order_by("-created_at", "-id")[:RECENT_FAILURES],
         "failed_count": failed.count(),
     }

@@ -1,4 +1,7 @@
-"""Define forms over the public document. They track the version they were opened with and the user's changes."""
+"""Define forms over the public document.
+
+They track the version they were opened with and the user's changes.
+"""
 
 import datetime
 from collections.abc import Iterable
@@ -47,7 +50,8 @@ def plain(value: Any) -> Any:
 
 
 class Textarea(UnfoldAdminTextareaWidget):  # type: ignore[misc]  # unfold has no types
-    # Django's template starts the text on a new line. Unfold's does not, and a browser then drops a leading empty line.
+    # Django's template starts the text on a new line. Unfold's does not, and a browser then drops a
+    # leading empty line.
     template_name = "django/forms/widgets/textarea.html"
 
 
@@ -64,7 +68,13 @@ class LinesField(forms.CharField):
     def __init__(self, *, rows: int = 3, help_text: str = "One per line.", **kwargs: Any) -> None:
         # Existing entries keep their exact value; only new lines are parsed.
         self.kept: dict[str, Any] = {}
-        super().__init__(strip=False, required=False, widget=Textarea({"rows": rows}), help_text=help_text, **kwargs)
+        super().__init__(
+            strip=False,
+            required=False,
+            widget=Textarea({"rows": rows}),
+            help_text=help_text,
+            **kwargs,
+        )
 
     def prepare_value(self, value: Any) -> Any:
         return "\n".join(map(self.write_entry, value)) if isinstance(value, list) else value
@@ -110,18 +120,24 @@ class ReferencesField(LinesField):
 class GroupsField(forms.MultipleChoiceField):
     """Select group names.
 
-    A deleted group stays listed while an object names it, since dropping it would lift the restriction.
+    A deleted group stays listed while an object names it, since dropping it would lift the
+    restriction.
     """
 
     widget = UnfoldAdminSelect2MultipleWidget
 
     def __init__(self) -> None:
-        super().__init__(required=False, help_text="Limited to these groups; empty means the whole team.")
+        super().__init__(
+            required=False, help_text="Limited to these groups; empty means the whole team."
+        )
 
     def offer(self, named: list[str]) -> None:
         known = list(Group.objects.order_by("name").values_list("name", flat=True))
         gone = [name for name in named if name not in known]
-        self.choices = [*((name, name) for name in known), *((name, f"{name} (deleted)") for name in gone)]
+        self.choices = [
+            *((name, name) for name in known),
+            *((name, f"{name} (deleted)") for name in gone),
+        ]
 
 
 class RefusableForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable at run time
@@ -150,7 +166,9 @@ class RefusableForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscript
 
 
 class WritePathForm(RefusableForm):
-    """Carry the ETag the form was opened with, so that saving a stale form overwrites no other user's work."""
+    """Carry the ETag the form was opened with, so that saving a stale form overwrites no other
+    user's work.
+    """
 
     etag = forms.CharField(required=False, widget=forms.HiddenInput)
 
@@ -170,7 +188,9 @@ class WritePathForm(RefusableForm):
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
         if self.now and not cleaned.get("etag"):
-            self.add_error(None, "The form does not say which version it was opened with. Open it again.")
+            self.add_error(
+                None, "The form does not say which version it was opened with. Open it again."
+            )
         return cleaned
 
     def show(self, error: BacklogError) -> None:
@@ -189,7 +209,11 @@ class WritePathForm(RefusableForm):
         }
 
     def _changes_since(self, then: Document) -> Document:
-        return {name: value for name, value in self.values().items() if not _same(name, value, then.get(name))}
+        return {
+            name: value
+            for name, value in self.values().items()
+            if not _same(name, value, then.get(name))
+        }
 
     def _public_value(self, name: str, value: Any) -> Any:
         if name == "status":
@@ -203,7 +227,9 @@ class WritePathForm(RefusableForm):
         if isinstance(value, datetime.date):
             return value.isoformat()
         if isinstance(value, str):
-            return plain(value).replace("\n", "\r\n" if "\r\n" in (self.now.get(name) or "") else "\n")
+            return plain(value).replace(
+                "\n", "\r\n" if "\r\n" in (self.now.get(name) or "") else "\n"
+            )
         return value
 
     def _catch_up(self) -> bool:
@@ -219,7 +245,9 @@ class WritePathForm(RefusableForm):
         mine = self._changes_since(then)
         theirs = [name for name in self.values() if self.now.get(name) != then.get(name)]
         self._refresh([name for name in theirs if name not in mine])
-        self.missed = [entry for entry in timeline(self.instance).entries if entry.version > version]
+        self.missed = [
+            entry for entry in timeline(self.instance).entries if entry.version > version
+        ]
         self.add_error(None, STALE.format(ref=self.instance.ref))
         for name in theirs:
             if name in mine:
@@ -233,7 +261,9 @@ class WritePathForm(RefusableForm):
         for name in ("etag", *(_FORM_NAMES.get(name, name) for name in names)):
             value = self.fields[name].prepare_value(self.initial.get(name))
             entries = value if isinstance(value, list) else [value]
-            fresh.setlist(self.add_prefix(name), ["" if entry is None else str(entry) for entry in entries])
+            fresh.setlist(
+                self.add_prefix(name), ["" if entry is None else str(entry) for entry in entries]
+            )
 
     def _etag_field(self) -> str:
         return target_of(uris.parse(uri_of(self.instance))).etag_field
@@ -248,7 +278,11 @@ def _same(name: str, value: Any, before: Any) -> bool:
 class EpicForm(WritePathForm):
     description = TextField(required=False, help_text="Markdown.")
     labels = LinesField()
-    evidence = LinesField(help_text="What shows that it is done. One per line; indented lines belong to the one above.")
+    evidence = LinesField(
+        help_text=(
+            "What shows that it is done. One per line; indented lines belong to the one above."
+        )
+    )
     blocked_reason = LinesField(
         help_text="What stands in the way. One per line; indented lines belong to the one above."
     )
@@ -261,7 +295,9 @@ class EpicForm(WritePathForm):
 
 
 class TaskForm(EpicForm):
-    depends_on = LinesField(help_text="Tasks that must be finished first, such as TASK-0001. One per line.")
+    depends_on = LinesField(
+        help_text="Tasks that must be finished first, such as TASK-0001. One per line."
+    )
 
     class Meta:
         model = Task

@@ -8,14 +8,24 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesCheckboxFilter, FieldTextFilter
+from unfold.contrib.filters.admin import (
+    AutocompleteSelectFilter,
+    ChoicesCheckboxFilter,
+    FieldTextFilter,
+)
 
 from resources_app.admin.base import ReadOnly, column, moment, nowrap, preformatted
 from resources_app.fields.declarations import parse_ref
 from resources_app.models import Change, Revision
 from resources_app.vocabulary import Kind
 
-ACTION_COLOURS = {"create": "success", "update": "info", "archive": "warning", "unarchive": "", "delete": "danger"}
+ACTION_COLOURS = {
+    "create": "success",
+    "update": "info",
+    "archive": "warning",
+    "unarchive": "",
+    "delete": "danger",
+}
 _PREFIXES = {Kind.TASK: "TASK", Kind.EPIC: "EPIC"}
 
 
@@ -34,9 +44,22 @@ def _numbered(ref: str) -> tuple[str, int] | None:
 
 @admin.register(Change)
 class ChangeAdmin(ReadOnly):
-    """Show all changes, including those to deleted objects, which an audit trail must keep. Only admins have access."""
+    """Show all changes, including those to deleted objects, which an audit trail must keep.
 
-    list_display = ["at", "coloured_action", "thing", "version", "changed", "author", "door", "agent", "client"]
+    Only admins have access.
+    """
+
+    list_display = [
+        "at",
+        "coloured_action",
+        "thing",
+        "version",
+        "changed",
+        "author",
+        "door",
+        "agent",
+        "client",
+    ]
     list_display_links = ["at"]
     list_select_related = ["author"]
     list_defer = ("operation",)
@@ -74,7 +97,9 @@ class ChangeAdmin(ReadOnly):
     ) -> tuple[QuerySet[Any], bool]:
         if found := _numbered(search_term):
             return queryset.filter(kind=found[0], object_id=found[1]), False
-        results: tuple[QuerySet[Any], bool] = super().get_search_results(request, queryset, search_term)
+        results: tuple[QuerySet[Any], bool] = super().get_search_results(
+            request, queryset, search_term
+        )
         return results
 
     @column("When", ordering="id")
@@ -88,7 +113,11 @@ class ChangeAdmin(ReadOnly):
     @column("Thing")
     def thing(self, change: Change) -> SafeString:
         name = f"comment {change.ref}" if change.kind == Kind.COMMENT else change.ref
-        return nowrap(name) if change.action == "delete" else history_link(change.kind, change.object_id, name)
+        return (
+            nowrap(name)
+            if change.action == "delete"
+            else history_link(change.kind, change.object_id, name)
+        )
 
     @column("Fields")
     def changed(self, change: Change) -> str:

@@ -1,4 +1,7 @@
-"""Manage IntelligenceBank connections and runs. Admins see mirrored objects only as far as their own rights allow."""
+"""Manage IntelligenceBank connections and runs.
+
+Admins see mirrored objects only as far as their own rights allow.
+"""
 
 from typing import Any
 
@@ -16,24 +19,48 @@ from resources_app.intelligencebank import connections, linking
 from resources_app.intelligencebank.limiting import spent_today
 from resources_app.intelligencebank.sync import refreshing, runs, scheduling
 from resources_app.intelligencebank.sync.advice import ADVICE
-from resources_app.models import IBConnection, IBEntitlement, IBFolder, IBLink, IBQuarantine, IBResource, IBSyncRun
+from resources_app.models import (
+    IBConnection,
+    IBEntitlement,
+    IBFolder,
+    IBLink,
+    IBQuarantine,
+    IBResource,
+    IBSyncRun,
+)
 
 STATE_COLOURS = {"ok": "success", "auth_required": "danger", "tripped": "danger"}
 RUN_COLOURS = {
     **{"running": "warning", "paused": "info", "complete": "success", "incomplete": "warning"},
     **{"failed": "danger", "auth_required": "danger", "tripped": "danger"},
 }
-_FACTS = ("name", "platform_url", "is_enabled", "calls_per_minute", "daily_budget", "rights_seconds")
+_FACTS = (
+    "name",
+    "platform_url",
+    "is_enabled",
+    "calls_per_minute",
+    "daily_budget",
+    "rights_seconds",
+)
 
 
 class ConnectionForm(RefusableForm):
-    """Accept secrets but never show them. On an existing connection an empty value means unchanged."""
+    """Accept secrets but never show them.
+
+    On an existing connection an empty value means unchanged.
+    """
 
     own_domains = forms.CharField(
-        required=False, widget=UnfoldAdminTextInputWidget, help_text="With commas, beside *.intelligencebank.com"
+        required=False,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="With commas, beside *.intelligencebank.com",
     )
-    email = forms.CharField(required=False, widget=UnfoldAdminTextInputWidget, help_text="Of the mirroring account")
-    password = forms.CharField(required=False, widget=UnfoldAdminPasswordWidget, help_text="Sealed; never shown again")
+    email = forms.CharField(
+        required=False, widget=UnfoldAdminTextInputWidget, help_text="Of the mirroring account"
+    )
+    password = forms.CharField(
+        required=False, widget=UnfoldAdminPasswordWidget, help_text="Sealed; never shown again"
+    )
     product_key = forms.CharField(required=False, widget=UnfoldAdminPasswordWidget)
 
     class Meta:
@@ -46,7 +73,9 @@ class ConnectionForm(RefusableForm):
 
     def facts(self) -> dict[str, Any]:
         given = {name: self.cleaned_data[name] for name in _FACTS}
-        domains = [part.strip() for part in self.cleaned_data["own_domains"].split(",") if part.strip()]
+        domains = [
+            part.strip() for part in self.cleaned_data["own_domains"].split(",") if part.strip()
+        ]
         return given | {"domains": domains}
 
     def secrets(self) -> dict[str, str]:
@@ -56,11 +85,26 @@ class ConnectionForm(RefusableForm):
 @admin.register(IBConnection)
 class IBConnectionAdmin(Refusable):
     form = ConnectionForm
-    list_display = ["client_id", "name", "coloured_state", "is_enabled", "mirrored", "calls_today", "last_complete"]
+    list_display = [
+        "client_id",
+        "name",
+        "coloured_state",
+        "is_enabled",
+        "mirrored",
+        "calls_today",
+        "last_complete",
+    ]
     search_fields = ["client_id", "name"]
     ordering = ["client_id"]
     actions = ["sync_now", "sync_fully", "reconcile", "accept"]
-    readonly_fields = ["coloured_state", "state_reason", "mirrored", "calls_today", "last_full", "last_complete"]
+    readonly_fields = [
+        "coloured_state",
+        "state_reason",
+        "mirrored",
+        "calls_today",
+        "last_full",
+        "last_complete",
+    ]
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         tenant = ["name", "platform_url", "own_domains", "is_enabled"]
@@ -103,7 +147,9 @@ class IBConnectionAdmin(Refusable):
     def accept(self, request: HttpRequest, queryset: QuerySet[IBConnection]) -> None:
         for connection in queryset:
             accepted = runs.accept_last_trip(connection)
-            messages.success(request, f"The next complete run of {connection} may hide {accepted} rows.")
+            messages.success(
+                request, f"The next complete run of {connection} may hide {accepted} rows."
+            )
 
     def _start(self, request: HttpRequest, queryset: QuerySet[IBConnection], kind: str) -> None:
         for connection in queryset:
@@ -134,19 +180,40 @@ class IBConnectionAdmin(Refusable):
 
 @admin.register(IBSyncRun)
 class IBSyncRunAdmin(ReadOnly):
-    list_display = ["number", "connection", "kind", "coloured_status", "rows", "calls", "stage", "started", "finished"]
+    list_display = [
+        "number",
+        "connection",
+        "kind",
+        "coloured_status",
+        "rows",
+        "calls",
+        "stage",
+        "started",
+        "finished",
+    ]
     list_select_related = ["connection"]
     list_filter = [("status", ChoicesCheckboxFilter), ("kind", ChoicesCheckboxFilter)]
     ordering = ["-started_at", "-id"]
     actions = ["again"]
-    fields = ["connection", "kind", "coloured_status", "error", "advice", "generation", "stage", "resumes"]
+    fields = [
+        "connection",
+        "kind",
+        "coloured_status",
+        "error",
+        "advice",
+        "generation",
+        "stage",
+        "resumes",
+    ]
     fields += ["started", "beat", "finished", "counted", "place"]
 
     @admin.action(description="Go on, or run again")
     def again(self, request: HttpRequest, queryset: QuerySet[IBSyncRun]) -> None:
         for run in queryset.select_related("connection"):
             started = scheduling.request_run(run.connection, run.kind, request.user)
-            messages.success(request, f"Run {started.pk} ({started.kind}) of {run.connection} is under way.")
+            messages.success(
+                request, f"Run {started.pk} ({started.kind}) of {run.connection} is under way."
+            )
 
     @column("No.", ordering="id")
     def number(self, run: IBSyncRun) -> str:
@@ -198,7 +265,10 @@ class IBSyncRunAdmin(ReadOnly):
 
 
 class _MirroredAdmin(ReadOnly):
-    """List only what this admin may see in IntelligenceBank. The admin role grants nothing there."""
+    """List only what this admin may see in IntelligenceBank.
+
+    The admin role grants nothing there.
+    """
 
     ordering = ["sort_name", "ib_id"]
     search_fields = ["ib_id", "name"]
@@ -224,16 +294,60 @@ class _MirroredAdmin(ReadOnly):
 
 @admin.register(IBFolder)
 class IBFolderAdmin(_MirroredAdmin):
-    list_display = ["name", "client_id", "ib_id", "depth", "folders_count", "resources_count", "hidden", "standing"]
-    fields = ["client_id", "ib_id", "name", "description", "parent_ib_id", "depth", "hidden", "standing"]
+    list_display = [
+        "name",
+        "client_id",
+        "ib_id",
+        "depth",
+        "folders_count",
+        "resources_count",
+        "hidden",
+        "standing",
+    ]
+    fields = [
+        "client_id",
+        "ib_id",
+        "name",
+        "description",
+        "parent_ib_id",
+        "depth",
+        "hidden",
+        "standing",
+    ]
     fields += ["folders_count", "resources_count", "generation", "version"]
 
 
 @admin.register(IBResource)
 class IBResourceAdmin(_MirroredAdmin):
-    list_display = ["name", "client_id", "ib_id", "mime_type", "size", "standing", "source_updated_at"]
-    fields = ["client_id", "ib_id", "name", "description", "tags", "folder_ib_id", "mime_type", "file_name", "size"]
-    fields += ["creator", "updater", "source_created_at", "source_updated_at", "generation", "version", "standing"]
+    list_display = [
+        "name",
+        "client_id",
+        "ib_id",
+        "mime_type",
+        "size",
+        "standing",
+        "source_updated_at",
+    ]
+    fields = [
+        "client_id",
+        "ib_id",
+        "name",
+        "description",
+        "tags",
+        "folder_ib_id",
+        "mime_type",
+        "file_name",
+        "size",
+    ]
+    fields += [
+        "creator",
+        "updater",
+        "source_created_at",
+        "source_updated_at",
+        "generation",
+        "version",
+        "standing",
+    ]
 
 
 @admin.register(IBLink)
@@ -268,7 +382,16 @@ class IBEntitlementAdmin(ReadOnly):
     list_select_related = ["link__user", "link__connection", "folder"]
     search_fields = ["link__user__username", "folder__ib_id"]
     ordering = ["-id"]
-    fields = ["link", "folder_ib_id", "granted", "may_list", "may_view", "is_top", "verified_at", "expires_at"]
+    fields = [
+        "link",
+        "folder_ib_id",
+        "granted",
+        "may_list",
+        "may_view",
+        "is_top",
+        "verified_at",
+        "expires_at",
+    ]
 
     @column("Folder")
     def folder_ib_id(self, entitlement: IBEntitlement) -> str:

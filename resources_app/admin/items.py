@@ -21,7 +21,13 @@ from resources_app.models import Comment, Epic, Task
 from resources_app.vocabulary import Priority, Status
 from resources_app.writing import write_path
 
-STATUS_COLOURS = {"open": "info", "in progress": "warning", "blocked": "danger", "done": "success", "cancelled": ""}
+STATUS_COLOURS = {
+    "open": "info",
+    "in progress": "warning",
+    "blocked": "danger",
+    "done": "success",
+    "cancelled": "",
+}
 PRIORITY_COLOURS = {"urgent": "danger", "high": "warning", "medium": "info", "low": "", "none": ""}
 EXCERPT = 100
 
@@ -32,10 +38,25 @@ def _is_autocomplete(request: HttpRequest) -> bool:
 
 class ItemAdmin(WritePathAdmin):
     model: Any
-    list_display = ["ref", "title", "coloured_status", "coloured_priority", "assignee", "due", "updated"]
+    list_display = [
+        "ref",
+        "title",
+        "coloured_status",
+        "coloured_priority",
+        "assignee",
+        "due",
+        "updated",
+    ]
     list_display_links = ["ref", "title"]
     list_select_related = ["assignee"]
-    list_defer: tuple[str, ...] = ("description", "evidence", "blocked_reason", "references", "extra", "field_versions")
+    list_defer: tuple[str, ...] = (
+        "description",
+        "evidence",
+        "blocked_reason",
+        "references",
+        "extra",
+        "field_versions",
+    )
     ordering = ["-updated_at", "-number"]
     search_fields = ["title"]
     search_help_text = "Id or words"
@@ -48,10 +69,15 @@ class ItemAdmin(WritePathAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Search by number in any form (TASK-0042, task-42, 42) or by words. Autocomplete omits archived items."""
+        """Search by number in any form (TASK-0042, task-42, 42) or by words.
+
+        Autocomplete omits archived items.
+        """
         if _is_autocomplete(request):
             queryset = queryset.filter(archived_at__isnull=True)
-        number = re.fullmatch(rf"(?:{self.model.PREFIX}-)?0*(\d{{1,15}})", search_term.strip(), re.IGNORECASE)
+        number = re.fullmatch(
+            rf"(?:{self.model.PREFIX}-)?0*(\d{{1,15}})", search_term.strip(), re.IGNORECASE
+        )
         if number:
             return queryset.filter(pk=int(number[1])), False
         words = search_term.strip()
@@ -86,13 +112,30 @@ class ItemAdmin(WritePathAdmin):
         return moment(item.archived_at)
 
 
-def _fieldsets(*placing: str, needs: tuple[str, ...] = ()) -> list[tuple[str | None, dict[str, Any]]]:
+def _fieldsets(
+    *placing: str, needs: tuple[str, ...] = ()
+) -> list[tuple[str | None, dict[str, Any]]]:
     return [
         (None, {"fields": ["title", "description"]}),
-        ("State", {"classes": ["tab"], "fields": ["status", "priority", *placing, "assignee", "due_date", "labels"]}),
-        ("Work", {"classes": ["tab"], "fields": [*needs, "blocked_reason", "evidence", "references"]}),
+        (
+            "State",
+            {
+                "classes": ["tab"],
+                "fields": ["status", "priority", *placing, "assignee", "due_date", "labels"],
+            },
+        ),
+        (
+            "Work",
+            {"classes": ["tab"], "fields": [*needs, "blocked_reason", "evidence", "references"]},
+        ),
         ("Access", {"classes": ["tab"], "fields": ["groups"]}),
-        ("Record", {"classes": ["tab"], "fields": ["version", "created", "updated", "archived", "related"]}),
+        (
+            "Record",
+            {
+                "classes": ["tab"],
+                "fields": ["version", "created", "updated", "archived", "related"],
+            },
+        ),
     ]
 
 
@@ -154,7 +197,9 @@ class CommentAdmin(WritePathAdmin):
     list_display = ["number", "on", "excerpt", "author", "agent", "created"]
     list_display_links = ["number", "excerpt"]
     list_select_related = ["task", "epic", "author"]
-    list_defer = tuple(f"{item}__{name}" for item in ("task", "epic") for name in ItemAdmin.list_defer)
+    list_defer = tuple(
+        f"{item}__{name}" for item in ("task", "epic") for name in ItemAdmin.list_defer
+    )
     list_filter = [
         ("task", AutocompleteSelectFilter),
         ("epic", AutocompleteSelectFilter),

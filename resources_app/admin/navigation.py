@@ -52,5 +52,8 @@ def _group(title: str, *items: tuple[str, str, str]) -> dict[str, Any]:
     return {
         "title": title,
         "separator": True,
-        "items": [{"title": name, "icon": icon, "link": reverse(f"admin:{page}")} for name, icon, page in items],
+        "items": [
+            {"title": name, "icon": icon, "link": reverse(f"admin:{page}")}
+            for name, icon, page in items
+        ],
     }

@@ -30,7 +30,9 @@ class OAuthClientAdmin(ReadOnly):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         live = Q(accesstoken__expires__gt=timezone.now(), accesstoken__user__isnull=False)
-        clients: QuerySet[Any] = super().get_queryset(request).annotate(live=Count("accesstoken", filter=live))
+        clients: QuerySet[Any] = (
+            super().get_queryset(request).annotate(live=Count("accesstoken", filter=live))
+        )
         return clients
 
     @admin.action(description="Forget, and end every access")
@@ -39,7 +41,9 @@ class OAuthClientAdmin(ReadOnly):
         self.log_deletions(request, clients)
         for client in clients:
             oauth_grants.forget(client)
-        messages.success(request, f"Forgot {len(clients)} OAuth client{'' if len(clients) == 1 else 's'}.")
+        messages.success(
+            request, f"Forgot {len(clients)} OAuth client{'' if len(clients) == 1 else 's'}."
+        )
 
     @column("Known by")
     def source(self, client: Any) -> str:
@@ -77,7 +81,9 @@ class OAuthTokenAdmin(ReadOnly):
         for token in tokens:
             self.log_change(request, token, "Revoked.")
             oauth_grants.revoke(token)
-        messages.success(request, f"Revoked {len(tokens)} access token{'' if len(tokens) == 1 else 's'}.")
+        messages.success(
+            request, f"Revoked {len(tokens)} access token{'' if len(tokens) == 1 else 's'}."
+        )
 
     @column("Issued", ordering="created")
     def issued(self, token: Any) -> SafeString | str:

@@ -31,7 +31,16 @@ class ResourceAdmin(WritePathAdmin):
     ordering = ["-updated_at", "-id"]
     search_fields = ["path", "title"]
     search_help_text = "Path or title"
-    readonly_fields = ["mime_type", "file_size", "sha256", "origin", "version", "updated", "facts", "text"]
+    readonly_fields = [
+        "mime_type",
+        "file_size",
+        "sha256",
+        "origin",
+        "version",
+        "updated",
+        "facts",
+        "text",
+    ]
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         described = ["path", "title", "description", "tags", "groups"]
@@ -46,7 +55,9 @@ class ResourceAdmin(WritePathAdmin):
 
     def create(self, actor: Actor, form: Any) -> Resource:
         values = form.values()
-        return stored_files.create_resource(actor, values.pop("path"), values.pop("content"), **values)
+        return stored_files.create_resource(
+            actor, values.pop("path"), values.pop("content"), **values
+        )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer("blob")

@@ -1,4 +1,7 @@
-"""Manage objects with a history. Saving, archiving, restoring and deleting use only the write path."""
+"""Manage objects with a history.
+
+Saving, archiving, restoring and deleting use only the write path.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +12,13 @@ from django.contrib.admin import action
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import unquote
 from django.db.models import Model, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseNotAllowed,
+    HttpResponseRedirect,
+)
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
@@ -46,12 +55,18 @@ ARCHIVE = Deed(
     write_path.archive,
 )
 UNARCHIVE = Deed(
-    "unarchive", "Unarchive", "It comes back to the lists.", "Unarchived", "unarchive", write_path.unarchive
+    "unarchive",
+    "Unarchive",
+    "It comes back to the lists.",
+    "Unarchived",
+    "unarchive",
+    write_path.unarchive,
 )
 DELETE = Deed(
     "delete_permanently",
     "Delete permanently",
-    "The texts and the whole history are gone for good; the audit trail only keeps that it happened.",
+    "The texts and the whole history are gone for good; the audit trail only keeps that it"
+    " happened.",
     "Deleted",
     "delete_forever",
     write_path.delete_permanently,
@@ -115,7 +130,9 @@ class WritePathAdmin(Refusable):
         )
         return [*own, restore, *super().get_urls()]
 
-    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: Any = None
+    ) -> HttpResponse:
         thing = self._thing(request, object_id)
         before = request.GET.get("before", "")
         if before and not (before.isascii() and before.isdigit() and len(before) < 10):
@@ -136,7 +153,9 @@ class WritePathAdmin(Refusable):
         thing = self._thing(request, object_id)
         operation = {"type": "restore", "version": version}
         try:
-            write_path.write(actor_of(request), uri_of(thing), operation, request.POST.get("etag", ""))
+            write_path.write(
+                actor_of(request), uri_of(thing), operation, request.POST.get("etag", "")
+            )
         except BacklogError as error:
             messages.error(request, f"Nothing was restored. {error.message}")
         else:
@@ -152,7 +171,9 @@ class WritePathAdmin(Refusable):
         self._do(request, UNARCHIVE, queryset)
 
     @action(description="Delete permanently …")
-    def delete_selected_permanently(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+    def delete_selected_permanently(
+        self, request: HttpRequest, queryset: QuerySet[Any]
+    ) -> HttpResponse | None:
         if request.POST.get("confirmed"):
             self._do(request, DELETE, queryset)
             return None
@@ -166,7 +187,9 @@ class WritePathAdmin(Refusable):
             if request.method != "POST":
                 return self._ask(request, deed, [thing], {}, self._url("change", thing))
             gone = self._do(request, deed, [thing]) and deed.is_final
-            return HttpResponseRedirect(reverse(self._url_name("changelist")) if gone else self._url("change", thing))
+            return HttpResponseRedirect(
+                reverse(self._url_name("changelist")) if gone else self._url("change", thing)
+            )
 
         return view
 
@@ -187,7 +210,12 @@ class WritePathAdmin(Refusable):
         return not refused
 
     def _ask(
-        self, request: HttpRequest, deed: Deed, things: list[Any], repeated: dict[str, str], back: str
+        self,
+        request: HttpRequest,
+        deed: Deed,
+        things: list[Any],
+        repeated: dict[str, str],
+        back: str,
     ) -> HttpResponse:
         context = {
             "title": deed.title,
@@ -202,7 +230,9 @@ class WritePathAdmin(Refusable):
     def _page(self, request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
         request.current_app = self.admin_site.name
         return TemplateResponse(
-            request, template, {**self.admin_site.each_context(request), "opts": self.opts, **context}
+            request,
+            template,
+            {**self.admin_site.each_context(request), "opts": self.opts, **context},
         )
 
     def _thing(self, request: HttpRequest, object_id: str) -> Any:

@@ -17,7 +17,8 @@ from django.db.models import BigIntegerField, Expression, Field, QuerySet
 T = TypeVar("T")
 # Few sizes, so that few queries are compiled.
 _SIZES = (1, 5, 20, 50, 100)
-# After this many executions on a connection, psycopg prepares the statement and PostgreSQL can reuse its plan.
+# After this many executions on a connection, psycopg prepares the statement and PostgreSQL can
+# reuse its plan.
 _PLANNED_AFTER = 5
 
 
@@ -52,7 +53,10 @@ class Given(Expression):
 
 
 class Prepared(Generic[T]):
-    """Hold a queryset and its compiled SQL. Everything except its parameters must be the same for all callers."""
+    """Hold a queryset and its compiled SQL.
+
+    Everything except its parameters must be the same for all callers.
+    """
 
     def __init__(self, rows: QuerySet[Any, T]) -> None:
         self._rows: Any = rows
@@ -69,7 +73,9 @@ class Prepared(Generic[T]):
             return []
         compiler = copy.copy(self._compiler)
         compiler.connection = connection = connections[self._rows.db]
-        params = [one.value(given, connection) if isinstance(one, Given) else one for one in self._params]
+        params = [
+            one.value(given, connection) if isinstance(one, Given) else one for one in self._params
+        ]
         with _cursor(connection) as cursor:
             cursor.execute(self._sql, params)
             found = cursor.fetchall()
@@ -81,11 +87,14 @@ class Prepared(Generic[T]):
 def _cursor(connection: Any) -> Iterator[Any]:
     """Yield a cursor that sends parameters separately.
 
-    Django's cursor interpolates them into the SQL, so PostgreSQL would plan the statement anew each time.
+    Django's cursor interpolates them into the SQL, so PostgreSQL would plan the statement anew each
+    time.
     """
-    # PgBouncer in transaction mode cannot keep server-side cursors or prepared statements. A statement log needs the
-    # interpolated values.
-    is_passing = connection.settings_dict["DISABLE_SERVER_SIDE_CURSORS"] or connection.queries_logged
+    # PgBouncer in transaction mode cannot keep server-side cursors or prepared statements. A
+    # statement log needs the interpolated values.
+    is_passing = (
+        connection.settings_dict["DISABLE_SERVER_SIDE_CURSORS"] or connection.queries_logged
+    )
     if connection.vendor != "postgresql" or is_passing:
         with connection.cursor() as cursor:
             yield cursor
@@ -93,7 +102,8 @@ def _cursor(connection: Any) -> Iterator[Any]:
     connection.ensure_connection()
     server = connection.connection
     with connection._prepare_cursor(psycopg.Cursor(server)) as cursor:
-        # Set only here: otherwise psycopg would also cache the text of every other statement, values included.
+        # Set only here: otherwise psycopg would also cache the text of every other statement,
+        # values included.
         server.prepare_threshold = _PLANNED_AFTER
         try:
             yield cursor
@@ -102,9 +112,11 @@ def _cursor(connection: Any) -> Iterator[Any]:
 
 
 class _Run:
-    """Implement the part of a queryset that Django's iterables use to build objects and their related objects.
+    """Implement the part of a queryset that Django's iterables use to build objects and their
+    related objects.
 
-    It has no reference cycles, so the rows are freed at once and do not wait for the garbage collector.
+    It has no reference cycles, so the rows are freed at once and do not wait for the garbage
+    collector.
     """
 
     def __init__(self, rows: Any, compiler: Any) -> None:
@@ -120,11 +132,15 @@ def prepared(key: Hashable, rows: Callable[[], QuerySet[Any, T]]) -> Prepared[T]
     return _prepared.get(key, lambda: Prepared(rows()))
 
 
-def run_for(numbers: list[int], key: Hashable, rows: Callable[[list[Any]], QuerySet[Any, T]]) -> list[T]:
+def run_for(
+    numbers: list[int], key: Hashable, rows: Callable[[list[Any]], QuerySet[Any, T]]
+) -> list[T]:
     """Run a query for several ids. It is prepared for a few sizes; the last id pads the list."""
     size = next((size for size in _SIZES if size >= len(numbers)), 0)
     if not size or not numbers:
         return list(rows(numbers))
     names = [f"number_{place}" for place in range(size)]
     asked = prepared((key, size), lambda: rows([Given(name, BigIntegerField()) for name in names]))
-    return asked.run(**dict(zip(names, numbers + numbers[-1:] * (size - len(numbers)), strict=True)))
+    return asked.run(
+        **dict(zip(names, numbers + numbers[-1:] * (size - len(numbers)), strict=True))
+    )

@@ -1,4 +1,7 @@
-"""Create a believable product team for the first run. Its work is replayed in order through the write path."""
+"""Create a believable product team for the first run.
+
+Its work is replayed in order through the write path.
+"""
 
 import re
 from collections.abc import Iterator
@@ -27,7 +30,12 @@ PEOPLE: dict[str, tuple[str, ...]] = {
     "divya": ("contributor",),
     "marta": ("contributor", "security"),
 }
-TOOLS = {"alice": ("mcp", "claude-code"), "chen": ("rest", ""), "divya": ("mcp", "claude-code"), "marta": ("web", "")}
+TOOLS = {
+    "alice": ("mcp", "claude-code"),
+    "chen": ("rest", ""),
+    "divya": ("mcp", "claude-code"),
+    "marta": ("web", ""),
+}
 LEAD = "marta"
 
 _REF = re.compile(r"\b(TASK|EPIC)-(\d{4})\b")
@@ -40,7 +48,8 @@ Story = dict[str, Any]
 def seed(password: str) -> None:
     """Seed the demo.
 
-    New accounts get the password; existing ones keep theirs and join the groups. Nothing else changes.
+    New accounts get the password; existing ones keep theirs and join the groups. Nothing else
+    changes.
     """
     with write_path.write_transaction():
         _create_people(password)
@@ -56,7 +65,12 @@ def _create_people(password: str) -> None:
     hashed = make_password(password)  # once, because hashing is deliberately slow
     for name, groups in PEOPLE.items():
         rank = {"is_staff": name == "admin", "is_superuser": name == "admin"}
-        new = {"email": f"{name}@example.com", "first_name": name.capitalize(), "password": hashed, **rank}
+        new = {
+            "email": f"{name}@example.com",
+            "first_name": name.capitalize(),
+            "password": hashed,
+            **rank,
+        }
         person, _ = User.objects.get_or_create(username=name, defaults=new)
         person.groups.add(*(Group.objects.get_or_create(name=group)[0] for group in groups))
 
@@ -71,7 +85,9 @@ class _Event:
     operation: dict[str, Any]
 
     def play(self) -> None:
-        """Apply the event with the API's operations, or with the functions for create, comment, store and archive."""
+        """Apply the event with the API's operations, or with the functions for create, comment,
+        store and archive.
+        """
         match self.operation:
             case {"type": "create", "kind": kind, "number": number, "values": values}:
                 write_path.create_item(self.actor, kind, values, number=number)
@@ -86,13 +102,18 @@ class _Event:
 
 
 class _Play:
-    """Turn the stories of `texts` into events. Numbers continue after those already issued, in the texts too."""
+    """Turn the stories of `texts` into events.
+
+    Numbers continue after those already issued, in the texts too.
+    """
 
     def __init__(self) -> None:
         self.now = timezone.now()
         self.people = {user.username: user for user in User.objects.filter(username__in=PEOPLE)}
         self.given_out = dict(Sequence.objects.select_for_update().values_list("prefix", "last"))
-        self.epics: list[Story] = [yaml.safe_load(self._text(path)) for path in sorted(TEXTS.glob("*.yaml"))]
+        self.epics: list[Story] = [
+            yaml.safe_load(self._text(path)) for path in sorted(TEXTS.glob("*.yaml"))
+        ]
         self.tasks: list[Story] = [
             task | {"epic_id": self._ref("EPIC", index)}
             for index, epic in enumerate(self.epics, 1)
@@ -114,10 +135,14 @@ class _Play:
                 continue
             uri, text, days = uris.build_path(path), self._text(file), 50 - 2 * index
             draft = text.replace("\nstatus: accepted\n", "\nstatus: proposed\n")
-            yield self._event(days, self._tool("alice"), uri, type="store", path=path, content=draft)
+            yield self._event(
+                days, self._tool("alice"), uri, type="store", path=path, content=draft
+            )
             if draft != text:
                 accepted = {"old_str": "status: proposed", "new_str": "status: accepted"}
-                yield self._event(days - 1, self._browser(LEAD), uri, type="str_replace", **accepted)
+                yield self._event(
+                    days - 1, self._browser(LEAD), uri, type="str_replace", **accepted
+                )
 
     def _life(self, kind: str, ref: str, story: Story) -> Iterator[_Event]:
         uri = uris.build(f"{kind}s", ref)
@@ -128,17 +153,29 @@ class _Play:
         yield self._event(days, self._browser(story["by"]), "", type="create", **created)
         if story.get("depends_on"):
             known = min(days, *(self._story(needed)["days"] for needed in story["depends_on"]))
-            yield self._event(known - 0.1, self._browser(LEAD), uri, type="merge", value=_part(story, "depends_on"))
-        for index, (actor, target, operation) in enumerate(steps := list(self._work(uri, story)), 1):
+            yield self._event(
+                known - 0.1,
+                self._browser(LEAD),
+                uri,
+                type="merge",
+                value=_part(story, "depends_on"),
+            )
+        for index, (actor, target, operation) in enumerate(
+            steps := list(self._work(uri, story)), 1
+        ):
             yield self._event(days * (1 - index / (len(steps) + 1)), actor, target, **operation)
         for comment in story.get("comments", ()):
-            actor = self._tool(comment["by"]) if "agent" in comment else self._browser(comment["by"])
+            actor = (
+                self._tool(comment["by"]) if "agent" in comment else self._browser(comment["by"])
+            )
             yield self._event(comment["days"], actor, uri, type="comment", body=comment["body"])
         if story.get("archived"):
             yield self._event(0.5, self._browser("admin"), uri, type="archive")
 
     def _work(self, uri: str, story: Story) -> Iterator[tuple[Actor, str, dict[str, Any]]]:
-        """Yield the steps that led to the story's state: assigned, started, ticked off, proven, closed."""
+        """Yield the steps that led to the story's state: assigned, started, ticked off, proven,
+        closed.
+        """
         who: str = story.get("assignee") or story["by"]
         taken = _part(story, "assignee") | self._due(story)
         if taken:
@@ -151,7 +188,11 @@ class _Play:
         for proof in story.get("evidence", ()):
             yield self._tool(who), f"{uri}/evidence", {"type": "array_append", "value": proof}
         if story["status"] in ("blocked", "done", "cancelled"):
-            yield self._browser(who), uri, {"type": "merge", "value": _part(story, "status", "blocked_reason")}
+            yield (
+                self._browser(who),
+                uri,
+                {"type": "merge", "value": _part(story, "status", "blocked_reason")},
+            )
 
     def _event(self, days_ago: float, actor: Actor, uri: str, **operation: Any) -> _Event:
         at = self.now - timedelta(days=days_ago)
@@ -172,7 +213,9 @@ class _Play:
         return self.tasks[int(task_ref[5:]) - self.given_out[Task.PREFIX] - 1]
 
     def _text(self, path: Path) -> str:
-        return _REF.sub(lambda match: self._ref(match[1], int(match[2])), path.read_text(encoding="utf-8"))
+        return _REF.sub(
+            lambda match: self._ref(match[1], int(match[2])), path.read_text(encoding="utf-8")
+        )
 
     def _ref(self, prefix: str, number: int) -> str:
         model = Task if prefix == Task.PREFIX else Epic

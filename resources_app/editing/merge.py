@@ -13,8 +13,8 @@ Lines = list[str]
 class Merged:
     """Hold a merged text.
 
-    `conflicts` counts the places where both sides changed the same lines. There the text holds both versions between
-    conflict markers.
+    `conflicts` counts the places where both sides changed the same lines. There the text holds both
+    versions between conflict markers.
     """
 
     text: str
@@ -27,7 +27,9 @@ def merge_texts(base: str, mine: str, theirs: str) -> Merged:
     conflicts = 0
     at_base = at_ours = at_others = 0
     for base_start, our_start, their_start, length in _shared(original, ours, others):
-        lines, clash = _between(original[at_base:base_start], ours[at_ours:our_start], others[at_others:their_start])
+        lines, clash = _between(
+            original[at_base:base_start], ours[at_ours:our_start], others[at_others:their_start]
+        )
         merged += lines + original[base_start : base_start + length]
         conflicts += clash
         at_base, at_ours, at_others = base_start + length, our_start + length, their_start + length
@@ -44,7 +46,9 @@ def _between(base: Lines, mine: Lines, theirs: Lines) -> tuple[Lines, int]:
 
 
 def _shared(base: Lines, mine: Lines, theirs: Lines) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the stretches of the base that both edits kept, as start in each of the three texts and length."""
+    """Yield the stretches of the base that both edits kept, as start in each of the three texts and
+    length.
+    """
     ours, others = _blocks(base, mine), _blocks(base, theirs)
     while ours and others:
         our, other = ours[0], others[0]

@@ -41,21 +41,32 @@ ALLOWED: dict[Shape, tuple[str, ...]] = {
 
 
 def check(operation: Any, allowed: tuple[str, ...]) -> str:
-    """Return the operation's type. Raises if it is unknown, not allowed here or has the wrong arguments."""
+    """Return the operation's type.
+
+    Raises if it is unknown, not allowed here or has the wrong arguments.
+    """
     if not isinstance(operation, Mapping):
-        raise ValidationFailed("operation must be an object with a type", field="operation", value=operation)
+        raise ValidationFailed(
+            "operation must be an object with a type", field="operation", value=operation
+        )
     kind = operation.get("type")
     if kind not in allowed or not isinstance(kind, str):
         raise InvalidOperation(
-            f"Operation {kind!r} is not supported for this resource.", operation=kind, allowed=list(allowed)
+            f"Operation {kind!r} is not supported for this resource.",
+            operation=kind,
+            allowed=list(allowed),
         )
     required, optional = ARGUMENTS[kind]
     given = set(operation) - {"type"}
     if missing := [name for name in required if name not in given]:
-        raise ValidationFailed(f"{kind} needs {', '.join(missing)}.", field=missing[0], required=list(required))
+        raise ValidationFailed(
+            f"{kind} needs {', '.join(missing)}.", field=missing[0], required=list(required)
+        )
     if unknown := sorted(given - {*required, *optional}):
         raise ValidationFailed(
-            f"{kind} does not take {', '.join(unknown)}.", field=unknown[0], allowed_values=[*required, *optional]
+            f"{kind} does not take {', '.join(unknown)}.",
+            field=unknown[0],
+            allowed_values=[*required, *optional],
         )
     return kind
 
@@ -77,7 +88,9 @@ def text_splices(text: str, operation: Operation) -> list[Splice]:
 
 def _set_value(operation: Operation) -> Any:
     if "field" in operation:
-        raise ValidationFailed("set takes 'field' on a whole object only.", field="field", allowed_values=["value"])
+        raise ValidationFailed(
+            "set takes 'field' on a whole object only.", field="field", allowed_values=["value"]
+        )
     return operation["value"]
 
 
@@ -102,7 +115,9 @@ def _str_replace(text: str, operation: Operation) -> list[Splice]:
     old, new = string_argument(operation, "old_str"), string_argument(operation, "new_str")
     replace_all = operation.get("replace_all", False)
     if not isinstance(replace_all, bool):
-        raise ValidationFailed("replace_all must be true or false.", field="replace_all", value=replace_all)
+        raise ValidationFailed(
+            "replace_all must be true or false.", field="replace_all", value=replace_all
+        )
     positions = _matches(text, old, "str_replace", "old_str", many=replace_all)
     return [(position, len(old), new) for position in positions]
 
@@ -158,7 +173,10 @@ def _insert(text: str, operation: Operation) -> list[Splice]:
     total = text.count("\n") + (1 if text and not text.endswith("\n") else 0)
     if not 0 <= line <= total:
         raise OperationFailed(
-            f"insert failed: line {line} is outside 0..{total}", operation="insert", line=line, lines=total
+            f"insert failed: line {line} is outside 0..{total}",
+            operation="insert",
+            line=line,
+            lines=total,
         )
     position = 0
     for _ in range(line):
@@ -192,7 +210,9 @@ _TEXT: dict[str, Callable[[str, Operation], list[Splice]]] = {
 
 def _set_field(value: dict[str, Any], operation: Operation) -> dict[str, Any]:
     if "field" not in operation:
-        raise ValidationFailed("set on a whole object needs the field.", field="field", required=["field", "value"])
+        raise ValidationFailed(
+            "set on a whole object needs the field.", field="field", required=["field", "value"]
+        )
     return {**value, string_argument(operation, "field"): operation["value"]}
 
 
@@ -206,7 +226,9 @@ def _merge(value: dict[str, Any], operation: Operation) -> dict[str, Any]:
 def _delete_field(value: dict[str, Any], operation: Operation) -> dict[str, Any]:
     field = string_argument(operation, "field")
     if field not in value:
-        raise OperationFailed(f"delete_field failed: there is no field {field!r}", field=field, fields=sorted(value))
+        raise OperationFailed(
+            f"delete_field failed: there is no field {field!r}", field=field, fields=sorted(value)
+        )
     return {**value, field: None}
 
 
@@ -215,7 +237,9 @@ def deep_merge(value: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, 
     merged = dict(value)
     for key, new in patch.items():
         old = merged.get(key)
-        merged[key] = deep_merge(old, new) if isinstance(old, Mapping) and isinstance(new, Mapping) else new
+        merged[key] = (
+            deep_merge(old, new) if isinstance(old, Mapping) and isinstance(new, Mapping) else new
+        )
     return merged
 
 
@@ -246,7 +270,9 @@ def _array_insert(value: list[Any], operation: Operation) -> list[Any]:
 
 def _array_remove(value: list[Any], operation: Operation) -> list[Any]:
     if ("index" in operation) == ("value" in operation):
-        raise ValidationFailed("array_remove needs either index or value.", field="index", required=["index", "value"])
+        raise ValidationFailed(
+            "array_remove needs either index or value.", field="index", required=["index", "value"]
+        )
     if "value" in operation:
         return _remove_value(value, operation["value"])
     index = _integer(operation, "index")
@@ -257,13 +283,17 @@ def _array_remove(value: list[Any], operation: Operation) -> list[Any]:
 
 def _remove_value(value: list[Any], wanted: Any) -> list[Any]:
     if wanted not in value:
-        raise OperationFailed("array_remove failed: value not found", operation="array_remove", value=wanted)
+        raise OperationFailed(
+            "array_remove failed: value not found", operation="array_remove", value=wanted
+        )
     index = value.index(wanted)
     return [*value[:index], *value[index + 1 :]]
 
 
 def _outside(kind: str, index: int, places: str) -> OperationFailed:
-    return OperationFailed(f"{kind} failed: index {index} is outside {places}", operation=kind, index=index)
+    return OperationFailed(
+        f"{kind} failed: index {index} is outside {places}", operation=kind, index=index
+    )
 
 
 _ARRAY: dict[str, Callable[[list[Any], Operation], list[Any]]] = {

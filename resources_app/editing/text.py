@@ -7,12 +7,14 @@ import difflib
 import heapq
 from collections.abc import Iterable, Sequence
 
-# (position, characters removed, text inserted), ascending and non-overlapping, in offsets of the old text.
+# (position, characters removed, text inserted), ascending and non-overlapping, in offsets of the
+# old text.
 Splice = tuple[int, int, str]
 
 # One line is enough to locate the change. Agents would pay for every further line in each edit.
 CONTEXT_LINES = 1
-# difflib is quadratic in the worst case. A changed region with more lines than this is shown as replaced whole.
+# difflib is quadratic in the worst case. A changed region with more lines than this is shown as
+# replaced whole.
 MAX_COMPARED_LINES = 2000
 # Bounds for the nearest-line search: difflib takes seconds for a few long paragraphs.
 COMPARED_LENGTH = 200
@@ -43,12 +45,17 @@ def splices_between(old: str, new: str) -> list[Splice]:
 
 
 def unified_diff(old: str, splices: Sequence[Splice], label: str) -> str:
-    """Return a unified diff built from the lines around the splices. Its cost depends on the edit, not on the text."""
+    """Return a unified diff built from the lines around the splices.
+
+    Its cost depends on the edit, not on the text.
+    """
     counted = old_line = new_line_shift = 0
     hunks: list[str] = []
     for start, end, group in _neighbourhoods(old, splices):
         before = old[start:end]
-        after = apply_splices(before, [(at - start, removed, inserted) for at, removed, inserted in group])
+        after = apply_splices(
+            before, [(at - start, removed, inserted) for at, removed, inserted in group]
+        )
         old_line += old.count("\n", counted, start)
         counted = start
         hunks += _hunks(before, after, old_line, old_line + new_line_shift)
@@ -57,7 +64,8 @@ def unified_diff(old: str, splices: Sequence[Splice], label: str) -> str:
 
 
 def nearest_line(text: str, wanted: str) -> tuple[int, str] | None:
-    """Return the number and text of the line most similar to the first line of `wanted` that is missing from the text.
+    """Return the number and text of the line most similar to the first line of `wanted` that is
+    missing from the text.
 
     That line was probably changed.
     """
@@ -68,7 +76,9 @@ def nearest_line(text: str, wanted: str) -> tuple[int, str] | None:
     lines = text.split("\n")[:MAX_COMPARED_LINES]
     shortened = [line[:COMPARED_LENGTH] for line in lines]
     triples = _triples(needle)
-    likely = heapq.nlargest(COMPARED_CANDIDATES, set(shortened), key=lambda line: (len(triples & _triples(line)), line))
+    likely = heapq.nlargest(
+        COMPARED_CANDIDATES, set(shortened), key=lambda line: (len(triples & _triples(line)), line)
+    )
     close = difflib.get_close_matches(needle, likely, n=1, cutoff=0.5)
     if not close:
         return None
@@ -112,7 +122,10 @@ def _neighbourhoods(old: str, splices: Sequence[Splice]) -> list[tuple[int, int,
         else:
             groups.append([splice])
         position = splice[0] + splice[1]
-    return [(_line_start(old, group[0][0]), _line_end(old, group[-1][0] + group[-1][1]), group) for group in groups]
+    return [
+        (_line_start(old, group[0][0]), _line_end(old, group[-1][0] + group[-1][1]), group)
+        for group in groups
+    ]
 
 
 def _line_start(text: str, position: int) -> int:
@@ -135,7 +148,9 @@ def _line_end(text: str, position: int) -> int:
 
 
 def _hunks(before: str, after: str, old_line: int, new_line: int) -> list[str]:
-    """Run difflib on a small region and shift the line numbers to the region's place in the text."""
+    """Run difflib on a small region and shift the line numbers to the region's place in the
+    text.
+    """
     old_lines, new_lines = _lines(before), _lines(after)
     if max(len(old_lines), len(new_lines)) > MAX_COMPARED_LINES:
         groups = [[("replace", 0, len(old_lines), 0, len(new_lines))]]
@@ -155,7 +170,9 @@ def _hunks(before: str, after: str, old_line: int, new_line: int) -> list[str]:
 
 
 def _lines(text: str) -> list[str]:
-    """Split at \\n only: splitlines() would also break at form feeds and Unicode separators inside a line."""
+    """Split at \\n only: splitlines() would also break at form feeds and Unicode separators inside
+    a line.
+    """
     *whole, rest = text.split("\n")
     return [f"{line}\n" for line in whole] + ([rest] if rest else [])
 
@@ -165,7 +182,9 @@ def _shown(mark: str, line: str) -> str:
     return mark + (line[:-1] if line.endswith("\n") else f"{line}\n\\ No newline at end of file")
 
 
-def _hunk_head(group: Sequence[tuple[str, int, int, int, int]], old_line: int, new_line: int) -> str:
+def _hunk_head(
+    group: Sequence[tuple[str, int, int, int, int]], old_line: int, new_line: int
+) -> str:
     _, old_start, _, new_start, _ = group[0]
     _, _, old_end, _, new_end = group[-1]
     old_range = _range(old_line + old_start, old_end - old_start)
@@ -174,4 +193,8 @@ def _hunk_head(group: Sequence[tuple[str, int, int, int, int]], old_line: int, n
 
 def _range(start: int, length: int) -> str:
     """Format a range like diff(1), where an empty range names the line before it."""
-    return f"{start + 1 if length else start}" if length == 1 else f"{start + 1 if length else start},{length}"
+    return (
+        f"{start + 1 if length else start}"
+        if length == 1
+        else f"{start + 1 if length else start},{length}"
+    )

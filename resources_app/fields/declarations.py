@@ -19,7 +19,8 @@ HIDDEN = "hidden"
 _REF = re.compile(r"(TASK|EPIC)-([0-9]{4,15})", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BREAKS = re.compile("[\t\n\x0b\x0c\r\x1c-\x1e\x85\u2028\u2029]+")
-# Control characters and bidirectional formatting characters, which make text display differently from its content.
+# Control characters and bidirectional formatting characters, which make text display differently
+# from its content.
 _INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 _SAFE_URL = re.compile(r"(?!javascript:|data:|vbscript:)[\w./#?-][^\x00-\x1f\x7f]*", re.IGNORECASE)
 
@@ -51,7 +52,10 @@ def parse_ref(ref: Any, prefix: str) -> int | None:
 
 
 def clean_text(name: str, value: Any, max_length: int = MAX_TEXT) -> str:
-    """Check a string before it is stored. PostgreSQL rejects NUL, and a lone surrogate makes invalid JSON."""
+    """Check a string before it is stored.
+
+    PostgreSQL rejects NUL, and a lone surrogate makes invalid JSON.
+    """
     if not isinstance(value, str):
         raise ValidationFailed(f"{name} must be a string.", field=name, value=value)
     if "\x00" in value or (not value.isascii() and _SURROGATE.search(value)):
@@ -67,7 +71,10 @@ def clean_text(name: str, value: Any, max_length: int = MAX_TEXT) -> str:
 
 
 def clean_line(name: str, value: Any, max_length: int = MAX_TEXT) -> str:
-    """Return one line without control and bidirectional formatting characters. Line breaks and tabs become spaces."""
+    """Return one line without control and bidirectional formatting characters.
+
+    Line breaks and tabs become spaces.
+    """
     line = _INVISIBLE.sub("", _BREAKS.sub(" ", clean_text(name, value)))
     return clean_text(name, line, max_length)
 
@@ -85,7 +92,9 @@ def _body(name: str, value: Any) -> str:
 def _title(name: str, value: Any) -> str:
     title = clean_line(name, "" if value is None else value, 200).strip()
     if not title:
-        raise ValidationFailed(f"{name} must be one line of 1 to 200 characters.", field=name, value=value)
+        raise ValidationFailed(
+            f"{name} must be one line of 1 to 200 characters.", field=name, value=value
+        )
     return title
 
 
@@ -100,7 +109,9 @@ def _optional_text(limit: int) -> Callable[[str, Any], str]:
 def _choice(choices: tuple[str, ...]) -> Callable[[str, Any], str]:
     def clean(name: str, value: Any) -> str:
         if value not in choices:
-            raise ValidationFailed(f"Invalid {name} value", field=name, value=value, allowed_values=list(choices))
+            raise ValidationFailed(
+                f"Invalid {name} value", field=name, value=value, allowed_values=list(choices)
+            )
         return str(value)
 
     return clean
@@ -112,7 +123,9 @@ def _date(name: str, value: Any) -> str | None:
     try:
         return datetime.date.fromisoformat(value).isoformat()
     except (TypeError, ValueError):
-        raise ValidationFailed(f"{name} must be a date as YYYY-MM-DD.", field=name, value=value) from None
+        raise ValidationFailed(
+            f"{name} must be a date as YYYY-MM-DD.", field=name, value=value
+        ) from None
 
 
 def _username(name: str, value: Any) -> str | None:
@@ -126,7 +139,9 @@ def _strings(limit: int, most: int, *, unique: bool = False) -> Callable[[str, A
     def clean(name: str, value: Any) -> list[str]:
         entries = [clean_entry(name, entry, limit) for entry in _list(name, value, most)]
         if not all(entry.strip() for entry in entries):
-            raise ValidationFailed(f"{name} must not contain an empty entry.", field=name, value=value)
+            raise ValidationFailed(
+                f"{name} must not contain an empty entry.", field=name, value=value
+            )
         return list(dict.fromkeys(entry.strip() for entry in entries)) if unique else entries
 
     return clean
@@ -139,7 +154,9 @@ def _list(name: str, value: Any, most: int) -> list[Any]:
         raise ValidationFailed(f"{name} must be a list.", field=name, value=value)
     if len(value) > most:
         raise ValidationFailed(
-            f"{name} must have at most {most} entries (got {len(value)}).", field=name, max_entries=most
+            f"{name} must have at most {most} entries (got {len(value)}).",
+            field=name,
+            max_entries=most,
         )
     return value
 
@@ -155,7 +172,8 @@ def _reference(name: str, entry: Any) -> dict[str, str]:
     url = clean_text(f"{name}.url", entry["url"], 2000).strip()
     if not _SAFE_URL.fullmatch(url):
         raise ValidationFailed(
-            f"{name}.url must be a path or a link in one line, and no javascript:, data: or vbscript:.",
+            f"{name}.url must be a path or a link in one line, and no javascript:, data: or"
+            " vbscript:.",
             field=name,
             value=url,
         )
@@ -165,7 +183,11 @@ def _reference(name: str, entry: Any) -> dict[str, str]:
 def _refs(prefix: str) -> Callable[[str, Any], list[str]]:
     def clean(name: str, value: Any) -> list[str]:
         refs = [_ref(prefix)(name, ref) for ref in _list(name, value, MAX_ENTRIES)]
-        return [ref for place, ref in enumerate(refs) if ref and (ref == HIDDEN or ref not in refs[:place])]
+        return [
+            ref
+            for place, ref in enumerate(refs)
+            if ref and (ref == HIDDEN or ref not in refs[:place])
+        ]
 
     return clean
 
@@ -175,7 +197,9 @@ def _ref(prefix: str) -> Callable[[str, Any], str | None]:
         if value in (None, ""):
             return None
         if value != HIDDEN and parse_ref(value, prefix) is None:
-            raise ValidationFailed(f"{name} must be an id like {prefix}-0001.", field=name, value=value)
+            raise ValidationFailed(
+                f"{name} must be an id like {prefix}-0001.", field=name, value=value
+            )
         return str(value)
 
     return clean
@@ -195,20 +219,73 @@ def _protected(name: str, description: str) -> Field:
 
 
 _ITEM = (
-    Field("title", "text", _PLAIN, _title, "One line that says what is to be done", "", required=True, max_length=200),
-    Field("description", "text", _MARKDOWN, _markdown, "The description in markdown", "", max_length=MAX_TEXT),
-    Field("status", "scalar", _PLAIN, _choice(_STATUSES), "Where the work stands", "open", choices=_STATUSES),
-    Field("priority", "scalar", _PLAIN, _choice(_PRIORITIES), "How urgent it is", "none", choices=_PRIORITIES),
-    Field("labels", "array", _JSON, _strings(50, MAX_LABELS, unique=True), "Words to filter by", []),
+    Field(
+        "title",
+        "text",
+        _PLAIN,
+        _title,
+        "One line that says what is to be done",
+        "",
+        required=True,
+        max_length=200,
+    ),
+    Field(
+        "description",
+        "text",
+        _MARKDOWN,
+        _markdown,
+        "The description in markdown",
+        "",
+        max_length=MAX_TEXT,
+    ),
+    Field(
+        "status",
+        "scalar",
+        _PLAIN,
+        _choice(_STATUSES),
+        "Where the work stands",
+        "open",
+        choices=_STATUSES,
+    ),
+    Field(
+        "priority",
+        "scalar",
+        _PLAIN,
+        _choice(_PRIORITIES),
+        "How urgent it is",
+        "none",
+        choices=_PRIORITIES,
+    ),
+    Field(
+        "labels", "array", _JSON, _strings(50, MAX_LABELS, unique=True), "Words to filter by", []
+    ),
     Field("assignee", "scalar", _PLAIN, _username, "The username of who does it", max_length=150),
     Field("due_date", "scalar", _PLAIN, _date, "The day it is due, as YYYY-MM-DD"),
-    Field("evidence", "array", _JSON, _strings(10_000, MAX_ENTRIES), "What shows that it is done", []),
-    Field("blocked_reason", "array", _JSON, _strings(10_000, MAX_ENTRIES), "What stands in the way", []),
+    Field(
+        "evidence", "array", _JSON, _strings(10_000, MAX_ENTRIES), "What shows that it is done", []
+    ),
+    Field(
+        "blocked_reason",
+        "array",
+        _JSON,
+        _strings(10_000, MAX_ENTRIES),
+        "What stands in the way",
+        [],
+    ),
     Field("references", "array", _JSON, _references, "Links, each {url, title}", []),
-    Field("groups", "array", _JSON, _strings(150, 20, unique=True), "Groups it is limited to; empty: whole team", []),
+    Field(
+        "groups",
+        "array",
+        _JSON,
+        _strings(150, 20, unique=True),
+        "Groups it is limited to; empty: whole team",
+        [],
+    ),
 )
 _TASK_ONLY = (
-    Field("epic_id", "scalar", _PLAIN, _ref("EPIC"), "The epic it belongs to; parent_id is the same"),
+    Field(
+        "epic_id", "scalar", _PLAIN, _ref("EPIC"), "The epic it belongs to; parent_id is the same"
+    ),
     Field("depends_on", "array", _JSON, _refs("TASK"), "Tasks that must be finished first", []),
 )
 _PROTECTED = (
@@ -225,16 +302,48 @@ FIELDS: dict[str, dict[str, Field]] = {
     Kind.TASK: {field.name: field for field in (*_ITEM, *_TASK_ONLY, *_PROTECTED)},
     Kind.EPIC: {field.name: field for field in (*_ITEM, *_PROTECTED)},
     Kind.COMMENT: {
-        "body": Field("body", "text", _MARKDOWN, _body, "The comment in markdown", "", required=True),
+        "body": Field(
+            "body", "text", _MARKDOWN, _body, "The comment in markdown", "", required=True
+        ),
     },
     Kind.RESOURCE: {
         field.name: field
         for field in (
-            Field("content", "text", _MARKDOWN, _markdown, "The text of the file", "", max_length=MAX_TEXT),
+            Field(
+                "content",
+                "text",
+                _MARKDOWN,
+                _markdown,
+                "The text of the file",
+                "",
+                max_length=MAX_TEXT,
+            ),
             Field("title", "text", _PLAIN, _optional_line(200), "A title", "", max_length=200),
-            Field("description", "text", _PLAIN, _optional_text(2000), "What the file is for", "", max_length=2000),
-            Field("tags", "array", _JSON, _strings(50, MAX_LABELS, unique=True), "Words to filter by", []),
-            Field("groups", "array", _JSON, _strings(150, 20, unique=True), "Groups it is limited to", []),
+            Field(
+                "description",
+                "text",
+                _PLAIN,
+                _optional_text(2000),
+                "What the file is for",
+                "",
+                max_length=2000,
+            ),
+            Field(
+                "tags",
+                "array",
+                _JSON,
+                _strings(50, MAX_LABELS, unique=True),
+                "Words to filter by",
+                [],
+            ),
+            Field(
+                "groups",
+                "array",
+                _JSON,
+                _strings(150, 20, unique=True),
+                "Groups it is limited to",
+                [],
+            ),
         )
     },
 }

@@ -16,7 +16,8 @@ MAX_TEXT_BYTES = 2_000_000
 MAX_BINARY_BYTES = 20_000_000
 DEFAULT_TEXT, DEFAULT_BINARY = "text/plain", "application/octet-stream"
 
-# The standard table without the machine's additions, corrected where it is wrong for a team's files.
+# The standard table without the machine's additions, corrected where it is wrong for a team's
+# files.
 _STANDARD = mimetypes.MimeTypes()
 _OURS = {
     **dict.fromkeys((".md", ".markdown", ".mdx"), "text/markdown"),
@@ -26,7 +27,9 @@ _OURS = {
     **dict.fromkeys((".sh", ".bash", ".zsh"), "text/x-shellscript"),
     **dict.fromkeys((".c", ".h"), "text/x-c"),
     **dict.fromkeys((".cc", ".cpp", ".hpp"), "text/x-c++"),
-    **dict.fromkeys((".log", ".txt", ".cfg", ".ini", ".conf", ".env", ".lock", ".diff", ".patch"), "text/plain"),
+    **dict.fromkeys(
+        (".log", ".txt", ".cfg", ".ini", ".conf", ".env", ".lock", ".diff", ".patch"), "text/plain"
+    ),
     ".css": "text/css",
     ".csv": "text/csv",
     ".go": "text/x-go",
@@ -56,7 +59,9 @@ _OURS = {
 _TEXTUAL = re.compile(
     r"text/.*|.*\+(?:json|xml)|application/(?:json|jsonl|yaml|toml|xml|sql|javascript|x-sh|x-latex|x-tex|x-csh|x-tcl)"
 )
-_MIME_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,60}/[a-z0-9][a-z0-9!#$&^_.+-]{0,60}", re.ASCII)
+_MIME_TYPE = re.compile(
+    r"[a-z0-9][a-z0-9!#$&^_.+-]{0,60}/[a-z0-9][a-z0-9!#$&^_.+-]{0,60}", re.ASCII
+)
 _HEADING = re.compile(r"^# +(\S.*)$", re.MULTILINE)
 _HEADING_WITHIN = 4000
 
@@ -77,7 +82,10 @@ Facts = dict[str, Any]
 
 @dataclass(frozen=True)
 class Contents:
-    """Hold a file's bytes and type. `text` is None if they are undecodable, contain NUL or are of a binary type."""
+    """Hold a file's bytes and type.
+
+    `text` is None if they are undecodable, contain NUL or are of a binary type.
+    """
 
     raw: bytes
     mime_type: str
@@ -122,12 +130,16 @@ def examine_upload(name: str, content: str | bytes, mime_type: str | None = None
 
 def _as_declared(found: Contents, mime_type: str) -> Contents:
     if not _begins_like(mime_type, found.raw):
-        raise ValidationFailed(f"The content is not {mime_type}: it does not begin like one.", field="content")
+        raise ValidationFailed(
+            f"The content is not {mime_type}: it does not begin like one.", field="content"
+        )
     if not _TEXTUAL.fullmatch(mime_type):
         return Contents(found.raw, mime_type, None)
     text = found.text if found.text is not None else _decode(found.raw)
     if text is None:
-        raise ValidationFailed(f"The content is not {mime_type}: it is not UTF-8 text.", field="content")
+        raise ValidationFailed(
+            f"The content is not {mime_type}: it is not UTF-8 text.", field="content"
+        )
     return Contents(found.raw, mime_type, text)
 
 
@@ -138,7 +150,9 @@ def mime_type_by_name(name: str) -> str | None:
 
 def clean_mime_type(value: str) -> str:
     if not isinstance(value, str) or not _MIME_TYPE.fullmatch(value.lower()) or len(value) > 100:
-        raise ValidationFailed("mime_type must look like text/markdown.", field="mime_type", value=value)
+        raise ValidationFailed(
+            "mime_type must look like text/markdown.", field="mime_type", value=value
+        )
     return value.lower()
 
 
@@ -173,7 +187,10 @@ def derived_columns(path: str, content: str) -> dict[str, Any]:
 
 
 def facts_of(path: str, content: str) -> Facts:
-    """Return title, description and tags from a markdown file. The first heading serves as a title too."""
+    """Return title, description and tags from a markdown file.
+
+    The first heading serves as a title too.
+    """
     if not is_markdown(path):
         return {"title": "", "description": "", "tags": []}
     parsed = frontmatter.parse(content)
@@ -191,7 +208,11 @@ def facts_following(path: str, before: Facts, changed: Facts) -> Facts:
     These are the values derived from the old text that the same write does not set.
     """
     old, new = facts_of(path, before["content"] or ""), facts_of(path, changed["content"])
-    return {name: new[name] for name in new if name not in changed and before[name] == old[name] != new[name]}
+    return {
+        name: new[name]
+        for name in new
+        if name not in changed and before[name] == old[name] != new[name]
+    }
 
 
 def _decode(raw: bytes) -> str | None:
@@ -220,6 +241,8 @@ def _line(value: Any, limit: int) -> str:
 
 
 def _tags(value: Any) -> list[str]:
-    entries = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
+    entries = (
+        value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
+    )
     tags = [_line(entry, 50) for entry in entries]
     return list(dict.fromkeys(tag for tag in tags if tag))[:MAX_LABELS]

@@ -25,7 +25,10 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 @dataclass(frozen=True)
 class Mount:
-    """Represent a configured root: the folder on disk and its path here. `docs` appears as resources/docs."""
+    """Represent a configured root: the folder on disk and its path here.
+
+    `docs` appears as resources/docs.
+    """
 
     name: str
     folder: Path
@@ -54,13 +57,20 @@ def mounts() -> list[Mount]:
     if len({mount.prefix for mount in found}) < len(found):
         raise ImproperlyConfigured("BACKLOG_RESOURCE_ROOTS shows two folders at the same place.")
     if any(len(mount.name) > MAX_NAME for mount in found):
-        raise ImproperlyConfigured(f"A name in BACKLOG_RESOURCE_ROOTS is longer than {MAX_NAME} characters.")
+        raise ImproperlyConfigured(
+            f"A name in BACKLOG_RESOURCE_ROOTS is longer than {MAX_NAME} characters."
+        )
     return found
 
 
 def mount_of(path: str) -> Place | None:
-    """Return the root that contains a path like resources/docs/a.md. Of nested roots, the inner one wins."""
-    inside = [mount for mount in mounts() if path == mount.prefix or path.startswith(f"{mount.prefix}/")]
+    """Return the root that contains a path like resources/docs/a.md.
+
+    Of nested roots, the inner one wins.
+    """
+    inside = [
+        mount for mount in mounts() if path == mount.prefix or path.startswith(f"{mount.prefix}/")
+    ]
     if not inside:
         return None
     mount = max(inside, key=lambda mount: len(mount.prefix))
@@ -68,13 +78,18 @@ def mount_of(path: str) -> Place | None:
 
 
 def locate(path: str) -> Place | None:
-    """Return the root that contains an absolute path. Links are resolved here; opening then follows none."""
+    """Return the root that contains an absolute path.
+
+    Links are resolved here; opening then follows none.
+    """
     try:
         real = Path(os.path.realpath(path))
         roots = [(Path(os.path.realpath(mount.folder)), mount) for mount in mounts()]
     except OSError:  # a link vanished while it was followed
         return None
-    around = [(folder, mount) for folder, mount in roots if real != folder and real.is_relative_to(folder)]
+    around = [
+        (folder, mount) for folder, mount in roots if real != folder and real.is_relative_to(folder)
+    ]
     if not around:
         return None
     folder, mount = max(around, key=lambda pair: len(pair[0].parts))
@@ -82,7 +97,10 @@ def locate(path: str) -> Place | None:
 
 
 def read_file_uri(uri: Uri) -> FileReading:
-    """Read file:///absolute/path if it lies inside a root. Outside, absent and unreadable raise the same error."""
+    """Read file:///absolute/path if it lies inside a root.
+
+    Outside, absent and unreadable raise the same error.
+    """
     place = locate("/" + uri.path) if uri.segments else None
     if place is None:
         raise _absent(uri.path)
@@ -93,7 +111,9 @@ def read_file_uri(uri: Uri) -> FileReading:
 
 
 def folder_path(uri: Uri) -> str | None:
-    """Return the path at which the folder of a file URI appears, resources/docs/…, or None if it is not in a root."""
+    """Return the path at which the folder of a file URI appears, resources/docs/…, or None if it is
+    not in a root.
+    """
     real = os.path.realpath("/" + uri.path)
     roots = [mount for mount in mounts() if os.path.realpath(mount.folder) == real]
     place = (roots[0], ()) if roots else locate(real)
@@ -108,13 +128,17 @@ def read_mirrored(resource: Resource) -> bytes:
     place = mount_of(resource.path)
     if place is None or place[0].name != resource.root:
         raise NotFound(
-            "The folder this file is mirrored from is not configured.", suggestion="Ask an admin.", path=resource.path
+            "The folder this file is mirrored from is not configured.",
+            suggestion="Ask an admin.",
+            path=resource.path,
         )
     return read_place(*place).raw
 
 
 def local_path(uri: Uri) -> Path | None:
-    """Return the path of a root's file or folder on this machine, or None if it is absent or a link to the outside."""
+    """Return the path of a root's file or folder on this machine, or None if it is absent or a link
+    to the outside.
+    """
     if uri.version or uri.query:
         return None
     if uri.scheme == "file":
@@ -155,9 +179,11 @@ def opened_inside(root: Path, parts: Sequence[str]) -> Iterator[int]:
 
 
 def open_inside(root: Path, parts: Sequence[str]) -> int:
-    """Open the file component by component from the root, following no links, and return its descriptor.
+    """Open the file component by component from the root, following no links, and return its
+    descriptor.
 
-    Checking a path and then opening it would leave a moment in which the file can be swapped for a link.
+    Checking a path and then opening it would leave a moment in which the file can be swapped for a
+    link.
     """
     if not parts or any(part in {"", ".", ".."} or "/" in part or "\x00" in part for part in parts):
         raise _absent("/".join(parts))
@@ -177,7 +203,10 @@ def open_inside(root: Path, parts: Sequence[str]) -> int:
 
 
 def read_regular(descriptor: int, name: str) -> contents.Contents:
-    """Read a regular file with exactly one hard link. A second link could belong to a file outside the root."""
+    """Read a regular file with exactly one hard link.
+
+    A second link could belong to a file outside the root.
+    """
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
         raise _absent(name)

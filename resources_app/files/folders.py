@@ -21,7 +21,9 @@ def check_path(path: object) -> str:
     try:
         address = str(uris.parse(uris.build_path(path)))
     except (InvalidUri, UnicodeEncodeError):
-        raise _refused(path, "a part of it is empty, '.', '..', or has a backslash or control character") from None
+        raise _refused(
+            path, "a part of it is empty, '.', '..', or has a backslash or control character"
+        ) from None
     if len(address) > MAX_URI:
         raise _refused(path, f"its URI must be at most {MAX_URI} characters (got {len(address)})")
     return path
@@ -38,13 +40,18 @@ def is_folder(user: Person, path: str) -> bool:
 
 
 def refuse_clash(user: Person, path: str, besides: int = 0) -> None:
-    """Reject a file where a folder is, and a folder where a file is. Archived files do not count."""
+    """Reject a file where a folder is, and a folder where a file is.
+
+    Archived files do not count.
+    """
     others = Resource.objects.live().exclude(pk=besides)
     seen = others.visible_to(user)
     if seen.below(path).exists():
         raise ValidationFailed(f"{path} is a folder.", field="path", value=path)
     if file := seen.filter(path__in=ancestor_paths(path)).first():
-        raise ValidationFailed(f"{file.path} is a file, so nothing can lie below it.", field="path", value=path)
+        raise ValidationFailed(
+            f"{file.path} is a file, so nothing can lie below it.", field="path", value=path
+        )
     if others.below(path).exists() or others.filter(path__in=ancestor_paths(path)).exists():
         raise reserved(path)
 
@@ -55,16 +62,20 @@ def reserved(path: str) -> BacklogError:
     It does not disclose whether anything is there.
     """
     return PermissionDenied(
-        f"You cannot store a file at {path}.", suggestion="Choose another path.", field="path", value=path
+        f"You cannot store a file at {path}.",
+        suggestion="Choose another path.",
+        field="path",
+        value=path,
     )
 
 
 def claim(folder_path: str) -> list[Folder]:
-    """Return a folder and its ancestors from the top, created where missing, with the innermost locked.
+    """Return a folder and its ancestors from the top, created where missing, with the innermost
+    locked.
 
-    A writer locks a folder before it adds or removes anything in it. Two writers therefore never create the same entry
-    twice, and no folder vanishes under a new file. The ancestors need no lock: they are not empty while the innermost
-    exists.
+    A writer locks a folder before it adds or removes anything in it. Two writers therefore never
+    create the same entry twice, and no folder vanishes under a new file. The ancestors need no
+    lock: they are not empty while the innermost exists.
     """
     paths = [*ancestor_paths(folder_path), folder_path]
     locked = None
@@ -82,14 +93,21 @@ def claim(folder_path: str) -> list[Folder]:
 
 
 def claim_for(path: str) -> list[Folder]:
-    """Claim the folders for a new file, and lock a folder of the same name that archived files may have left."""
+    """Claim the folders for a new file, and lock a folder of the same name that archived files may
+    have left.
+    """
     chain = claim(path.rpartition("/")[0])
     _lock(path)
     return chain
 
 
 def _lock(folder_path: str) -> int | None:
-    return Folder.objects.select_for_update(no_key=True).filter(path=folder_path).values_list("pk", flat=True).first()
+    return (
+        Folder.objects.select_for_update(no_key=True)
+        .filter(path=folder_path)
+        .values_list("pk", flat=True)
+        .first()
+    )
 
 
 def settle(resource: Resource) -> None:
@@ -102,7 +120,9 @@ def settle(resource: Resource) -> None:
 
 
 def prune(folder: Folder | None) -> None:
-    """Remove a folder and its ancestors while they are empty, counting archived files as content."""
+    """Remove a folder and its ancestors while they are empty, counting archived files as
+    content.
+    """
     while folder:
         locked = Folder.objects.select_for_update().filter(pk=folder.pk).first()
         if locked is None or locked.resources.exists() or locked.subfolders.exists():
@@ -112,4 +132,6 @@ def prune(folder: Folder | None) -> None:
 
 
 def _refused(path: object, reason: str) -> BacklogError:
-    return ValidationFailed(f"The path cannot be used: {reason}.", field="path", value=str(path)[:200])
+    return ValidationFailed(
+        f"The path cannot be used: {reason}.", field="path", value=str(path)[:200]
+    )

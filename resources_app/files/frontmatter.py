@@ -12,7 +12,8 @@ import yaml
 
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 20
-# Each of these characters can begin a value, and values are what reading YAML costs: 0.4 CPU seconds for so many.
+# Each of these characters can begin a value, and values are what reading YAML costs: 0.4 CPU
+# seconds for so many.
 MARKS = "\n,:[{"
 MAX_MARKS = 6_000
 # Longer than any line, so that nothing is folded.
@@ -30,7 +31,10 @@ _UNSAFE = re.compile("[\x00\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class Parsed:
-    """Hold a parsed text. `head` is the block as written, fences included: head + body equals the text."""
+    """Hold a parsed text.
+
+    `head` is the block as written, fences included: head + body equals the text.
+    """
 
     frontmatter: dict[str, Any]
     body: str
@@ -49,9 +53,14 @@ def parse(text: str) -> Parsed:
         return Parsed({}, text)
     block = text[opening.end() : closing.start()]
     if (size := len(block.encode("utf-8", "surrogatepass"))) > MAX_BYTES:
-        return Parsed({}, text, [f"The frontmatter must be at most {MAX_BYTES} bytes (got {size})."])
+        return Parsed(
+            {}, text, [f"The frontmatter must be at most {MAX_BYTES} bytes (got {size})."]
+        )
     if (marks := sum(map(block.count, MARKS))) > MAX_MARKS:
-        problem = f"The frontmatter must have at most {MAX_MARKS} line ends, commas, colons and brackets (got {marks})."
+        problem = (
+            f"The frontmatter must have at most {MAX_MARKS} line ends, commas, colons and brackets"
+            f" (got {marks})."
+        )
         return Parsed({}, text, [problem])
     found, problems = _read(block)
     if not found and problems:
@@ -60,7 +69,10 @@ def parse(text: str) -> Parsed:
 
 
 def render(frontmatter: dict[str, Any], body: str) -> str:
-    """Render frontmatter and body; the inverse of parse. Strings that YAML readers take for other types are quoted."""
+    """Render frontmatter and body; the inverse of parse.
+
+    Strings that YAML readers take for other types are quoted.
+    """
     if frontmatter:
         return f"---\n{_dump(frontmatter)}---\n{body}"
     return f"---\n---\n{body}" if _looks_fenced(body) else body
@@ -77,7 +89,11 @@ def rejoin(text: str, frontmatter: dict[str, Any], body: str) -> str:
     Comments, order and quoting survive if the frontmatter is unchanged.
     """
     parsed = parse(text)
-    return parsed.head + body if parsed.head and parsed.frontmatter == frontmatter else render(frontmatter, body)
+    return (
+        parsed.head + body
+        if parsed.head and parsed.frontmatter == frontmatter
+        else render(frontmatter, body)
+    )
 
 
 def _looks_fenced(body: str) -> bool:
@@ -92,10 +108,11 @@ class _Refused(yaml.YAMLError):
 
 
 class _Loader(yaml.SafeLoader):
-    """Load YAML in pure Python: the C loader crashes on deep nesting and ignores the overrides below.
+    """Load YAML in pure Python: the C loader crashes on deep nesting and ignores the overrides
+    below.
 
-    A plain word becomes a number, true, false or null only if it is written exactly as render writes it. Everything
-    else stays a string (dates, 0755, 1.10, yes, 12:30).
+    A plain word becomes a number, true, false or null only if it is written exactly as render
+    writes it. Everything else stays a string (dates, 0755, 1.10, yes, 12:30).
     """
 
     yaml_implicit_resolvers: dict[str, Any] = {}
@@ -108,7 +125,11 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.peek_event()  # type: ignore[no-untyped-call]  # untyped in types-pyyaml
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) or getattr(event, "tag", None):
+        if (
+            isinstance(event, yaml.AliasEvent)
+            or getattr(event, "anchor", None)
+            or getattr(event, "tag", None)
+        ):
             raise _Refused("anchors, aliases and tags are not read")
         if self.depth >= MAX_DEPTH:
             raise _Refused(f"it is nested more than {MAX_DEPTH} deep")
@@ -154,7 +175,10 @@ def _value_of(word: str) -> Any:
 
 
 def _load(block: str) -> tuple[Any, list[str]]:
-    """Return the value and the duplicate keys. Raises YAMLError, also for input that would exhaust the stack."""
+    """Return the value and the duplicate keys.
+
+    Raises YAMLError, also for input that would exhaust the stack.
+    """
     loader = _Loader(block)
     try:
         value = loader.get_single_data()
@@ -186,26 +210,42 @@ def _read_leniently(block: str, reason: str) -> tuple[dict[str, Any], list[str]]
     problems: list[str] = []
     for number, key, lines in _entries(block):
         if key is None:
-            problems.append(f"Line {number} of the frontmatter was not read: {lines[0].strip()[:80]!r}.")
+            problems.append(
+                f"Line {number} of the frontmatter was not read: {lines[0].strip()[:80]!r}."
+            )
             continue
         found[key], trouble = _entry_value(key, lines)
         if trouble:
-            problems.append(f"Line {number} of the frontmatter ({key}) was read as plain text: {trouble}.")
-    return _without_unsafe(found, problems), problems or [f"The frontmatter is not valid YAML: {reason}."]
+            problems.append(
+                f"Line {number} of the frontmatter ({key}) was read as plain text: {trouble}."
+            )
+    return _without_unsafe(found, problems), problems or [
+        f"The frontmatter is not valid YAML: {reason}."
+    ]
 
 
 def _entries(block: str) -> Iterator[tuple[int, str | None, list[str]]]:
-    """Yield each `key: …` at the left margin with its lines, or (line, None, [text]) for a line without a key."""
+    """Yield each `key: …` at the left margin with its lines, or (line, None, [text]) for a line
+    without a key.
+    """
     key: str | None = None
     start, lines = 0, list[str]()
     for number, line in enumerate(block.replace("\r\n", "\n").removesuffix("\n").split("\n"), 2):
         match = _ENTRY.match(line)
-        if match is None and _CONTINUES.match(line) and (key is not None or not line.strip() or line.startswith("#")):
+        if (
+            match is None
+            and _CONTINUES.match(line)
+            and (key is not None or not line.strip() or line.startswith("#"))
+        ):
             lines.append(line)
             continue
         if key is not None:
             yield start, key, lines
-        key, start, lines = match[1].rstrip() if match else None, number, [line[match.end() :] if match else line]
+        key, start, lines = (
+            match[1].rstrip() if match else None,
+            number,
+            [line[match.end() :] if match else line],
+        )
         if match is None:
             yield number, None, lines
     if key is not None:
@@ -213,9 +253,14 @@ def _entries(block: str) -> Iterator[tuple[int, str | None, list[str]]]:
 
 
 def _entry_value(key: str, lines: list[str]) -> tuple[Any, str]:
-    """Parse as YAML, else with plain values quoted (an unquoted colon in a title), else return the text as is."""
+    """Parse as YAML, else with plain values quoted (an unquoted colon in a title), else return the
+    text as is.
+    """
     trouble = ""
-    for first, rest in ((lines[0], lines[1:]), (_quoted(f"- {lines[0]}")[2:], [_quoted(line) for line in lines[1:]])):
+    for first, rest in (
+        (lines[0], lines[1:]),
+        (_quoted(f"- {lines[0]}")[2:], [_quoted(line) for line in lines[1:]]),
+    ):
         try:
             value, _ = _load("\n".join([f"key: {first}", *rest]))
         except yaml.YAMLError as error:
@@ -227,7 +272,10 @@ def _entry_value(key: str, lines: list[str]) -> tuple[Any, str]:
 
 
 def _quoted(line: str) -> str:
-    """Quote a plain value. Trailing blanks are cut first because matching them in the expression is quadratic."""
+    """Quote a plain value.
+
+    Trailing blanks are cut first because matching them in the expression is quadratic.
+    """
     match = _PLAIN_VALUE.fullmatch(line.rstrip(" \t"))
     if match is None or not match[1].strip():
         return line
@@ -240,7 +288,9 @@ def _reason(error: yaml.YAMLError) -> str:
 
 
 def _without_unsafe(value: Any, problems: list[str]) -> Any:
-    """Replace NUL and lone surrogates, which YAML escapes can express but databases and JSON readers reject."""
+    """Replace NUL and lone surrogates, which YAML escapes can express but databases and JSON
+    readers reject.
+    """
     if isinstance(value, str):
         if _UNSAFE.search(value):
             problems.append("NUL or unpaired surrogates were replaced.")
@@ -248,7 +298,10 @@ def _without_unsafe(value: Any, problems: list[str]) -> Any:
     if isinstance(value, list):
         return [_without_unsafe(entry, problems) for entry in value]
     if isinstance(value, dict):
-        return {_without_unsafe(key, problems): _without_unsafe(entry, problems) for key, entry in value.items()}
+        return {
+            _without_unsafe(key, problems): _without_unsafe(entry, problems)
+            for key, entry in value.items()
+        }
     return value
 
 
@@ -283,12 +336,19 @@ _Dumper.add_representer(str, _represent_text)
 _Dumper.add_representer(float, _represent_float)
 # YAML 1.2 numbers that PyYAML, which implements 1.1, would leave unquoted: 1e5, 0o17.
 _Dumper.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?(?:[0-9.]+[eE][-+]?[0-9]+|0o[0-7]+|[0-9]+)"), list("-+0123456789.")
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(?:[0-9.]+[eE][-+]?[0-9]+|0o[0-7]+|[0-9]+)"),
+    list("-+0123456789."),
 )
 
 
 def _dump(frontmatter: dict[str, Any]) -> str:
     text: str = yaml.dump(
-        frontmatter, Dumper=_Dumper, allow_unicode=True, sort_keys=False, default_flow_style=False, width=_WIDTH
+        frontmatter,
+        Dumper=_Dumper,
+        allow_unicode=True,
+        sort_keys=False,
+        default_flow_style=False,
+        width=_WIDTH,
     )
     return text

@@ -10,7 +10,9 @@ _FILE_LINK = re.compile(rf"file://(?:localhost)?/{_NAME}+", re.IGNORECASE)
 _TRAILING = ".,;:!?*_~"
 # Not inside a URL or a longer path: https://example.org/home/…, docs/home/…
 _HOME_FOLDER = re.compile(rf"(?<![\w/.:%~-])/(?:Users|home)/{_NAME}+")
-_DRIVE = re.compile(r"(?<![\w/])[A-Za-z]:(?:\\[^\s\"'`<>()\[\]{}|]+|/[^\s/\"'`<>()\[\]{}|][^\s\"'`<>()\[\]{}|]*)")
+_DRIVE = re.compile(
+    r"(?<![\w/])[A-Za-z]:(?:\\[^\s\"'`<>()\[\]{}|]+|/[^\s/\"'`<>()\[\]{}|][^\s\"'`<>()\[\]{}|]*)"
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,9 @@ def replace_file_links(text: str, replacement: Callable[[str], str | None]) -> s
 
 
 def machine_specific_paths(text: str) -> list[str]:
-    """Return the paths that work on one machine only (file links, home folders, drives), once each, in text order."""
+    """Return the paths that work on one machine only (file links, home folders, drives), once each,
+    in text order.
+    """
     found = [(link.start, link.uri) for link in find_file_links(text)]
     rest = _FILE_LINK.sub(lambda match: " " * len(match[0]), text)
     for pattern in (_HOME_FOLDER, _DRIVE):

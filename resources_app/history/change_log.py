@@ -1,8 +1,8 @@
 """Record changes: actor, action, time and channel. The rows are both audit trail and feed.
 
-A row is written in the transaction of the write it describes. PostgreSQL assigns ids before commit, so reading
-"everything after id N" would skip a transaction that commits late. The feed is ordered by positions instead, which the
-sequencer assigns to committed rows; see sequencing.py.
+A row is written in the transaction of the write it describes. PostgreSQL assigns ids before commit,
+so reading "everything after id N" would skip a transaction that commits late. The feed is ordered
+by positions instead, which the sequencer assigns to committed rows; see sequencing.py.
 """
 
 import datetime
@@ -28,14 +28,17 @@ MAX_SUMMARY = 200
 MAX_REQUEST_ID = 64
 MAX_CLIENT = 150
 
-# Called inside the transaction after the row is written. An index that follows writes registers here.
+# Called inside the transaction after the row is written. An index that follows writes registers
+# here.
 Listener = Callable[[Change, Versioned], None]
 _listeners: list[Listener] = []
 _held: ContextVar[list[tuple[Change, Versioned]] | None] = ContextVar("held", default=None)
 
 
 class _CurrentTransaction(Func):
-    """Return the transaction id, by which processes of the previous release order the feed during an upgrade."""
+    """Return the transaction id, by which processes of the previous release order the feed during
+    an upgrade.
+    """
 
     template = "pg_current_xact_id()::text::bigint"
     output_field = BigIntegerField()
@@ -94,9 +97,9 @@ def _call_listeners(change: Change, thing: Versioned) -> None:
 def listeners_called_once() -> Iterator[None]:
     """Call the listeners when the block ends, for its last change only.
 
-    Used for many comments on one item, where each call would reindex all of them. The block may span several
-    transactions; the listeners run in a separate one. A kill before that leaves the index stale until the sweep repairs
-    it.
+    Used for many comments on one item, where each call would reindex all of them. The block may
+    span several transactions; the listeners run in a separate one. A kill before that leaves the
+    index stale until the sweep repairs it.
     """
     held: list[tuple[Change, Versioned]] = []
     token = _held.set(held)
@@ -150,7 +153,10 @@ def record_mirrored(entries: Sequence[tuple[Mirrored, str, str, list[str]]]) -> 
 
 
 def feed(user: Person, since: str, limit: int) -> tuple[list[Change], str]:
-    """Return the changes after a cursor, oldest first, and the next cursor. No change is ever skipped."""
+    """Return the changes after a cursor, oldest first, and the next cursor.
+
+    No change is ever skipped.
+    """
     start = Position.parse(since, "since") if since else Position(SEQUENCED, 0)
     sequencing.sequence()
     number = sequencing.resolve(start)

@@ -1,4 +1,6 @@
-"""Convert objects to the public documents that are read, written and kept in history, and back to columns."""
+"""Convert objects to the public documents that are read, written and kept in history, and back to
+columns.
+"""
 
 import datetime
 from typing import Any
@@ -26,7 +28,9 @@ _COLLECTIONS = {Kind.TASK: "tasks", Kind.EPIC: "epics"}
 
 
 def document_of(thing: Versioned) -> Document:
-    """Return every field that can change, including `archived_at`: exactly the fields a revision must restore."""
+    """Return every field that can change, including `archived_at`: exactly the fields a revision
+    must restore.
+    """
     document: Document = {name: _value(thing, name) for name in writable_names(thing.KIND)}
     document["archived_at"] = thing.archived_at.isoformat() if thing.archived_at else None
     if isinstance(thing, Resource):
@@ -61,19 +65,27 @@ def uri_of(thing: Versioned | IBFolder | IBResource) -> str:
 
 
 def clean_changes(kind: str, changed: dict[str, Any]) -> Document:
-    """Validate public values field by field. Unknown and protected names are rejected, never ignored."""
+    """Validate public values field by field.
+
+    Unknown and protected names are rejected, never ignored.
+    """
     cleaned: Document = {}
     for name, value in changed.items():
         field = field_of(kind, name)
         if field is None:
             raise ValidationFailed(
-                f"There is no field {name!r}.", field=name, value=value, allowed_values=writable_names(kind)
+                f"There is no field {name!r}.",
+                field=name,
+                value=value,
+                allowed_values=writable_names(kind),
             )
         if not field.writable:
             raise protected_field(kind, name)
         clean = field.clean(name, value)
         if cleaned.setdefault(field.name, clean) != clean:
-            raise ValidationFailed(f"{name} and {field.name} are the same field with two values.", field=name)
+            raise ValidationFailed(
+                f"{name} and {field.name} are the same field with two values.", field=name
+            )
     return cleaned
 
 
@@ -91,8 +103,14 @@ def defaults(kind: str) -> Document:
 
 
 def columns_for(actor: Actor, changed: Document) -> dict[str, Any]:
-    """Convert cleaned public values to model attributes, resolving names of users, epics and groups."""
-    return {column: value for name, public in changed.items() for column, value in _column(actor, name, public).items()}
+    """Convert cleaned public values to model attributes, resolving names of users, epics and
+    groups.
+    """
+    return {
+        column: value
+        for name, public in changed.items()
+        for column, value in _column(actor, name, public).items()
+    }
 
 
 def _column(actor: Actor, name: str, value: Any) -> dict[str, Any]:
@@ -135,19 +153,24 @@ def _epic(actor: Actor, ref: str | None) -> Epic | None:
 def _groups(actor: Actor, names: list[str]) -> list[str]:
     """Check that the actor belongs to the groups.
 
-    Users can neither hide an object from themselves nor expose it to other groups. Admins may use any group.
+    Users can neither hide an object from themselves nor expose it to other groups. Admins may use
+    any group.
     """
     known = Group.objects.filter(name__in=names)
     if not actor.is_admin:
         known = known.filter(pk__in=groups_of(actor.user).values())
     found = set(known.values_list("name", flat=True))
     if missing := [name for name in names if name not in found]:
-        raise ValidationFailed(f"You are in no group {missing[0]!r}.", field="groups", value=missing[0])
+        raise ValidationFailed(
+            f"You are in no group {missing[0]!r}.", field="groups", value=missing[0]
+        )
     return names
 
 
 def visible_tasks(actor: Actor, refs: list[str]) -> dict[str, int]:
     """Return the ids by ref of the tasks that exist and are visible to the actor."""
     numbers = [number for ref in refs if (number := parse_ref(ref, "TASK")) is not None]
-    visible = Task.objects.visible_to(actor.user).filter(pk__in=numbers).values_list("pk", flat=True)
+    visible = (
+        Task.objects.visible_to(actor.user).filter(pk__in=numbers).values_list("pk", flat=True)
+    )
     return {Task.make_ref(number): number for number in visible}

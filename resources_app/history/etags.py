@@ -7,7 +7,9 @@ import hashlib
 
 
 def make_etag(ref: str, version: int, field: str = "") -> str:
-    """Return an ETag bound to the object and field by a digest, so that it is never valid for another URI."""
+    """Return an ETag bound to the object and field by a digest, so that it is never valid for
+    another URI.
+    """
     digest = hashlib.blake2b(f"{ref}\n{field}\n{version}".encode(), digest_size=6).hexdigest()
     return f"{version}-{digest}"
 
@@ -22,5 +24,7 @@ def version_in(etag: str, ref: str, field: str = "") -> int | None:
 
 
 def normalise(etag: str) -> str:
-    """Strip the quotes of HTTP and the weak marker that a proxy adds when it recompresses the body."""
+    """Strip the quotes of HTTP and the weak marker that a proxy adds when it recompresses the
+    body.
+    """
     return etag.strip().removeprefix("W/").strip('"')

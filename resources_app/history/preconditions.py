@@ -21,7 +21,10 @@ class EntityTags:
     weak: tuple[str, ...] = ()
 
     def match_strongly(self, etag: str) -> bool:
-        """Compare strongly. A weak tag never matches because it promises only semantic equivalence."""
+        """Compare strongly.
+
+        A weak tag never matches because it promises only semantic equivalence.
+        """
         return self.anything or etag in self.strong
 
     def match_weakly(self, etag: str) -> bool:
@@ -48,7 +51,9 @@ def parse_tags(header: str, value: str) -> EntityTags:
 
 def _malformed(header: str, value: str) -> ValidationFailed:
     return ValidationFailed(
-        f'{header} must be * or a list of ETags such as "3-0123456789ab".', field=header, value=value[:200]
+        f'{header} must be * or a list of ETags such as "3-0123456789ab".',
+        field=header,
+        value=value[:200],
     )
 
 
@@ -74,8 +79,14 @@ class Preconditions:
         return (self.if_match, self.if_none_match, self.unmodified_since)
 
     def fingerprint(self) -> dict[str, str]:
-        """Return the conditional headers for the idempotency hash: another precondition makes another request."""
-        return {"headers": repr(self._headers)} if any(value is not None for value in self._headers) else {}
+        """Return the conditional headers for the idempotency hash: another precondition makes
+        another request.
+        """
+        return (
+            {"headers": repr(self._headers)}
+            if any(value is not None for value in self._headers)
+            else {}
+        )
 
     def is_stale(self, current: str, updated_at: datetime | None = None) -> bool:
         """Return whether the caller has seen a state other than the current one."""
@@ -84,7 +95,11 @@ class Preconditions:
         if self.if_match is not None:
             return not self.if_match.match_strongly(current)
         limit = self.unmodified_since
-        return limit is not None and updated_at is not None and updated_at.replace(microsecond=0) > limit
+        return (
+            limit is not None
+            and updated_at is not None
+            and updated_at.replace(microsecond=0) > limit
+        )
 
     def is_excluded(self, current: str) -> bool:
         """Return whether If-None-Match names the current state."""

@@ -1,4 +1,6 @@
-"""Store each write as a delta, with occasional snapshots, so that storage is proportional to the edits."""
+"""Store each write as a delta, with occasional snapshots, so that storage is proportional to the
+edits.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,8 +12,8 @@ from resources_app.fields.declarations import FIELDS
 from resources_app.models import Change, Revision
 from resources_app.models.base import Versioned
 
-# A snapshot is due when the deltas since the last one weigh as much as the document (so it at most doubles the cost),
-# or when there are so many deltas that reading a version would become slow.
+# A snapshot is due when the deltas since the last one weigh as much as the document (so it at most
+# doubles the cost), or when there are so many deltas that reading a version would become slow.
 MAX_DELTAS = 200
 DELTA_COST = 64
 MIN_WEIGHT = 4096
@@ -20,13 +22,20 @@ Document = dict[str, Any]
 Delta = dict[str, dict[str, Any]]
 
 
-def make_delta(old: Document, new: Document, splices: Mapping[str, list[Splice]], kind: str) -> Delta:
+def make_delta(
+    old: Document, new: Document, splices: Mapping[str, list[Splice]], kind: str
+) -> Delta:
     delta: Delta = {}
     for name in new:
         if old.get(name) == new[name]:
             continue
         field = FIELDS[kind].get(name)
-        if field and field.shape == "text" and isinstance(old.get(name), str) and isinstance(new[name], str):
+        if (
+            field
+            and field.shape == "text"
+            and isinstance(old.get(name), str)
+            and isinstance(new[name], str)
+        ):
             delta[name] = {"splices": splices.get(name) or splices_between(old[name], new[name])}
         else:
             delta[name] = {"set": new[name]}
@@ -36,7 +45,9 @@ def make_delta(old: Document, new: Document, splices: Mapping[str, list[Splice]]
 def apply_delta(document: Document, delta: Delta) -> Document:
     changed = dict(document)
     for name, step in delta.items():
-        changed[name] = apply_splices(changed[name], step["splices"]) if "splices" in step else step["set"]
+        changed[name] = (
+            apply_splices(changed[name], step["splices"]) if "splices" in step else step["set"]
+        )
     return changed
 
 

@@ -57,7 +57,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Page:
-    """Hold a page of entries, newest first. `older` is the `before` of the next page, or None on the last page."""
+    """Hold a page of entries, newest first.
+
+    `older` is the `before` of the next page, or None on the last page.
+    """
 
     entries: list[Entry]
     older: int | None
@@ -74,7 +77,9 @@ def timeline(thing: Versioned, *, before: int | None = None, limit: int = PAGE) 
 
 
 def _entries(thing: Versioned, newest_first: Sequence[Revision]) -> list[Entry]:
-    """Build the entries forward from the document before the page, so that each step applies one delta."""
+    """Build the entries forward from the document before the page, so that each step applies one
+    delta.
+    """
     if not newest_first:
         return []
     document = _document_before(thing, newest_first[-1].version)
@@ -82,7 +87,9 @@ def _entries(thing: Versioned, newest_first: Sequence[Revision]) -> list[Entry]:
     for revision in reversed(newest_first):
         if revision.version == 1:
             after = history.document_at(thing.KIND, thing.pk, 1)
-            diffs = [_diff(thing, name, None, value, None) for name, value in after.items() if value]
+            diffs = [
+                _diff(thing, name, None, value, None) for name, value in after.items() if value
+            ]
         else:
             after = history.apply_delta(document, revision.delta)
             diffs = _diffs(thing, document, after, revision.delta)
@@ -111,14 +118,21 @@ def _entry(revision: Revision, diffs: list[FieldDiff]) -> Entry:
 
 
 def _diffs(thing: Versioned, before: Document, after: Document, delta: Delta) -> list[FieldDiff]:
-    return [_diff(thing, name, before.get(name), after[name], step.get("splices")) for name, step in delta.items()]
+    return [
+        _diff(thing, name, before.get(name), after[name], step.get("splices"))
+        for name, step in delta.items()
+    ]
 
 
-def _diff(thing: Versioned, name: str, before: Any, after: Any, splices: list[Any] | None) -> FieldDiff:
+def _diff(
+    thing: Versioned, name: str, before: Any, after: Any, splices: list[Any] | None
+) -> FieldDiff:
     old, new = before or "", after or ""
     if not isinstance(old, str) or not isinstance(new, str) or (_is_line(old) and _is_line(new)):
         return FieldDiff(name, before, after)
-    steps: list[Splice] = [(at, removed, put) for at, removed, put in splices or splices_between(old, new)]
+    steps: list[Splice] = [
+        (at, removed, put) for at, removed, put in splices or splices_between(old, new)
+    ]
     return FieldDiff(name, before, after, unified_diff(old, steps, f"{thing.ref}/{name}"))
 
 

@@ -1,4 +1,7 @@
-"""Resolve a bearer secret to an API token or an OAuth access token. REST, MCP and streams all use this module."""
+"""Resolve a bearer secret to an API token or an OAuth access token.
+
+REST, MCP and streams all use this module.
+"""
 
 import hashlib
 import re
@@ -26,7 +29,9 @@ Kind = Literal["token", "oauth", "session"]
 
 @dataclass(frozen=True)
 class Credential:
-    """Hold an authenticated user, the scope, and the grant: a named API token, an OAuth client or a session."""
+    """Hold an authenticated user, the scope, and the grant: a named API token, an OAuth client or a
+    session.
+    """
 
     kind: Kind
     id: int
@@ -42,18 +47,24 @@ class Credential:
 
     @property
     def client(self) -> str:
-        """Return the client for the audit trail. It includes the id because names are chosen by users and clients."""
+        """Return the client for the audit trail.
+
+        It includes the id because names are chosen by users and clients.
+        """
         return f"{self.kind}:{self.id} {self.name}"
 
     def actor(self, via: str, *, agent: str = "", request_id: str = "", address: str = "") -> Actor:
         agent = agent or self.name
-        return Actor(self.user, via, agent, request_id, self.scope, client=self.client, address=address)
+        return Actor(
+            self.user, via, agent, request_id, self.scope, client=self.client, address=address
+        )
 
 
 def recognise(secret: str) -> Credential | None:
     """Return the credential for a secret.
 
-    Return None if the secret is unknown, revoked, expired or issued for another server, or its user is inactive.
+    Return None if the secret is unknown, revoked, expired or issued for another server, or its user
+    is inactive.
     """
     if _ACCESS_TOKEN.fullmatch(secret):
         digest = hashlib.sha256(secret.encode()).hexdigest()
@@ -73,11 +84,19 @@ def still_standing(credentials: Iterable[Credential]) -> set[tuple[Kind, int]]:
         ids[kind].append(number)
     standing: set[tuple[Kind, int]] = set()
     if ids["token"]:
-        standing |= {("token", pk) for pk in tokens.usable().filter(pk__in=ids["token"]).values_list("pk", flat=True)}
+        standing |= {
+            ("token", pk)
+            for pk in tokens.usable().filter(pk__in=ids["token"]).values_list("pk", flat=True)
+        }
     if ids["oauth"]:
-        standing |= {("oauth", grant.pk) for grant in _granted().filter(pk__in=ids["oauth"]) if _of_grant(grant)}
+        standing |= {
+            ("oauth", grant.pk)
+            for grant in _granted().filter(pk__in=ids["oauth"])
+            if _of_grant(grant)
+        }
     if ids["session"]:
-        # A session is identified by its user. The stream that holds the session key checks whether it was signed out.
+        # A session is identified by its user. The stream that holds the session key checks whether
+        # it was signed out.
         active = User.objects.filter(pk__in=ids["session"], is_active=True)
         standing |= {("session", pk) for pk in active.values_list("pk", flat=True)}
     return standing
@@ -107,7 +126,9 @@ def _of_token(token: ApiToken) -> Credential:
 
 
 def _granted() -> QuerySet[Any]:
-    live = AccessToken.objects.filter(expires__gt=timezone.now(), user__is_active=True, application__isnull=False)
+    live = AccessToken.objects.filter(
+        expires__gt=timezone.now(), user__is_active=True, application__isnull=False
+    )
     found: QuerySet[Any] = live.select_related("user", "application")
     return found
 
@@ -121,4 +142,6 @@ def _of_grant(grant: AccessToken) -> Credential | None:
     if scope is None or not any(map(is_for_this_server, grant.resource or ())):
         return None
     name = grant.application.name or grant.application.client_id
-    return Credential("oauth", grant.pk, grant.user, scope, name, is_for_mcp=any(map(is_for_mcp, grant.resource)))
+    return Credential(
+        "oauth", grant.pk, grant.user, scope, name, is_for_mcp=any(map(is_for_mcp, grant.resource))
+    )

@@ -8,7 +8,13 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.utils import timezone
-from oauth2_provider.models import AccessToken, Application, RefreshToken, clear_expired, revoke_access_token
+from oauth2_provider.models import (
+    AccessToken,
+    Application,
+    RefreshToken,
+    clear_expired,
+    revoke_access_token,
+)
 
 from resources_app.identity.credentials import widest
 
@@ -33,18 +39,31 @@ class Grant:
 
 def grants_of(user: User) -> list[Grant]:
     """Return one grant per client, newest first."""
-    can_refresh = RefreshToken.objects.filter(user=user, revoked__isnull=True).values("access_token_id")
-    live = AccessToken.objects.filter(Q(expires__gt=timezone.now()) | Q(pk__in=can_refresh), user=user)
+    can_refresh = RefreshToken.objects.filter(user=user, revoked__isnull=True).values(
+        "access_token_id"
+    )
+    live = AccessToken.objects.filter(
+        Q(expires__gt=timezone.now()) | Q(pk__in=can_refresh), user=user
+    )
     found: dict[int, Grant] = {}
-    for token in live.filter(application__isnull=False).select_related("application").order_by("-pk"):
-        name, scope = token.application.name or token.application.client_id, widest(token.scope.split())
-        found.setdefault(token.application_id, Grant(token.application_id, name, scope or "", token.created))
+    for token in (
+        live.filter(application__isnull=False).select_related("application").order_by("-pk")
+    ):
+        name, scope = (
+            token.application.name or token.application.client_id,
+            widest(token.scope.split()),
+        )
+        found.setdefault(
+            token.application_id, Grant(token.application_id, name, scope or "", token.created)
+        )
     return list(found.values())
 
 
 def end_own(user: User, client_id: int) -> None:
     """Revoke everything the user has granted to the client."""
-    for refresh in RefreshToken.objects.filter(user=user, application_id=client_id, revoked__isnull=True):
+    for refresh in RefreshToken.objects.filter(
+        user=user, application_id=client_id, revoked__isnull=True
+    ):
         refresh.revoke()
     AccessToken.objects.filter(user=user, application_id=client_id).delete()
 
@@ -55,10 +74,15 @@ def forget(client: Application) -> None:
 
 
 def unused_clients() -> QuerySet[Any]:
-    """Return old self-registered clients that no user has authorized. Clients created by an admin are kept."""
+    """Return old self-registered clients that no user has authorized.
+
+    Clients created by an admin are kept.
+    """
     old = Application.objects.filter(created__lt=timezone.now() - UNUSED_KEPT)
     by_themselves = old.exclude(registration_source=Application.RegistrationSource.MANUAL)
-    unused: QuerySet[Any] = by_themselves.exclude(accesstoken__user__isnull=False).exclude(refreshtoken__isnull=False)
+    unused: QuerySet[Any] = by_themselves.exclude(accesstoken__user__isnull=False).exclude(
+        refreshtoken__isnull=False
+    )
     return unused
 
 
@@ -80,5 +104,7 @@ def configuration() -> dict[str, Any]:
         "refresh_token_seconds": options["REFRESH_TOKEN_EXPIRE_SECONDS"],
         "refresh_grace_seconds": options["REFRESH_TOKEN_GRACE_PERIOD_SECONDS"],
         "clients": Application.objects.count(),
-        "live_access_tokens": AccessToken.objects.filter(expires__gt=timezone.now(), user__isnull=False).count(),
+        "live_access_tokens": AccessToken.objects.filter(
+            expires__gt=timezone.now(), user__isnull=False
+        ).count(),
     }

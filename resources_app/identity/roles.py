@@ -24,7 +24,11 @@ def groups_of(user: Person) -> dict[str, int]:
     """Return the user's groups as ids by name. They are fetched once per user object."""
     groups: dict[str, int] | None = getattr(user, "_backlog_groups", None)
     if groups is None:
-        groups = dict(prepared("groups", _groups).run(user=user.pk)) if user.is_active and user.pk else {}
+        groups = (
+            dict(prepared("groups", _groups).run(user=user.pk))
+            if user.is_active and user.pk
+            else {}
+        )
         user._backlog_groups = groups  # type: ignore[union-attr]  # cached on the object on purpose
     return groups
 
@@ -34,7 +38,10 @@ def _groups() -> QuerySet[Group, tuple[str, int]]:
 
 
 def sight_of(user: Person) -> Hashable:
-    """Return the visibility key of a user. Users with equal keys see the same tasks, epics and files."""
+    """Return the visibility key of a user.
+
+    Users with equal keys see the same tasks, epics and files.
+    """
     return is_admin(user), frozenset(groups_of(user).values())
 
 
@@ -79,11 +86,16 @@ class Actor:
 
     def may_reword(self, author_id: int | None) -> bool:
         """Return whether the actor may edit text by this author. Only the author and admins may."""
-        return self.is_admin or (self.may_write and author_id is not None and author_id == self.user.pk)
+        return self.is_admin or (
+            self.may_write and author_id is not None and author_id == self.user.pk
+        )
 
 
 class _System(AnonymousUser):
-    """Stand for scans and conversions, which see and write everything. Their changes have no author."""
+    """Stand for scans and conversions, which see and write everything.
+
+    Their changes have no author.
+    """
 
     is_active = True  # type: ignore[assignment]  # the stubs cover only the anonymous visitor
     is_superuser = True  # type: ignore[assignment]

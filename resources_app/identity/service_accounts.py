@@ -1,4 +1,7 @@
-"""Create accounts for unattended agents. They have a role, tokens and a responsible owner, but no password."""
+"""Create accounts for unattended agents.
+
+They have a role, tokens and a responsible owner, but no password.
+"""
 
 from typing import Any
 
@@ -19,9 +22,14 @@ MAX_USERNAME = 150
 
 
 def create(username: str, role: str, owner: User, purpose: str) -> ServiceAccount:
-    username, purpose = _clean_username(username), clean_text("purpose", purpose, MAX_PURPOSE).strip()
+    username, purpose = (
+        _clean_username(username),
+        clean_text("purpose", purpose, MAX_PURPOSE).strip(),
+    )
     if role not in ROLES:
-        raise ValidationFailed("Invalid role value", field="role", value=role, allowed_values=list(ROLES))
+        raise ValidationFailed(
+            "Invalid role value", field="role", value=role, allowed_values=list(ROLES)
+        )
     if not purpose:
         raise ValidationFailed("Say what the account is for.", field="purpose", value=purpose)
     with transaction.atomic():
@@ -48,6 +56,8 @@ def _clean_username(name: str) -> str:
 class PeopleBackend(ModelBackend):
     """Reject password sign-in for service accounts, even if a password was set."""
 
-    def authenticate(self, request: HttpRequest | None, *args: Any, **credentials: Any) -> User | None:
+    def authenticate(
+        self, request: HttpRequest | None, *args: Any, **credentials: Any
+    ) -> User | None:
         user = super().authenticate(request, *args, **credentials)
         return None if user is not None and hasattr(user, "service_account") else user

@@ -1,4 +1,7 @@
-"""Create, authenticate and revoke API tokens. A token is shown once; the database stores only its SHA-256."""
+"""Create, authenticate and revoke API tokens.
+
+A token is shown once; the database stores only its SHA-256.
+"""
 
 import hashlib
 import re
@@ -24,20 +27,30 @@ MAX_NAME = 100
 MAX_DAYS = 3650
 NOTED_EVERY = timedelta(minutes=1)
 _SHAPE = re.compile(r"bl_[A-Za-z0-9_-]{40,100}")
-_REACH = {ApiToken.Scope.READ: may_read, ApiToken.Scope.WRITE: may_write, ApiToken.Scope.ADMIN: is_admin}
+_REACH = {
+    ApiToken.Scope.READ: may_read,
+    ApiToken.Scope.WRITE: may_write,
+    ApiToken.Scope.ADMIN: is_admin,
+}
 _BUSY_MILLISECONDS = 50
 
 logger = structlog.get_logger("backlog.tokens")
 
 
-def create(user: User, name: str, scope: str, expires_in_days: int | None = None) -> tuple[ApiToken, str]:
+def create(
+    user: User, name: str, scope: str, expires_in_days: int | None = None
+) -> tuple[ApiToken, str]:
     name = _clean_name(name)
     _refuse_beyond_role(user, scope)
     secret = f"bl_{secrets.token_urlsafe(32)}"
     try:
         with transaction.atomic():
             token = ApiToken.objects.create(
-                user=user, name=name, scope=scope, digest=_digest(secret), expires_at=_expiry(expires_in_days)
+                user=user,
+                name=name,
+                scope=scope,
+                digest=_digest(secret),
+                expires_at=_expiry(expires_in_days),
             )
     except IntegrityError:
         raise ValidationFailed(
@@ -76,7 +89,10 @@ def usable(now: datetime | Given | None = None) -> QuerySet[ApiToken]:
 
 def first_admin() -> User | None:
     """Return the first active admin, used by commands that are run without a token."""
-    return next((user for user in User.objects.filter(is_active=True).order_by("pk") if is_admin(user)), None)
+    return next(
+        (user for user in User.objects.filter(is_active=True).order_by("pk") if is_admin(user)),
+        None,
+    )
 
 
 @contextmanager
@@ -115,15 +131,20 @@ def revoke_own(user: User, number: int) -> ApiToken:
 def _clean_name(name: Any) -> str:
     cleaned = clean_text("name", name, MAX_NAME).strip()
     if not cleaned or not cleaned.isprintable():
-        raise ValidationFailed(f"name must be one line of 1 to {MAX_NAME} characters.", field="name", value=name)
+        raise ValidationFailed(
+            f"name must be one line of 1 to {MAX_NAME} characters.", field="name", value=name
+        )
     return cleaned
 
 
 def _refuse_beyond_role(user: User, scope: str) -> None:
     """Reject a scope that exceeds the role of the user."""
     if scope not in _REACH:
-        raise ValidationFailed("Invalid scope value", field="scope", value=scope, allowed_values=ApiToken.Scope.values)
-    # The read scope is always allowed: a user who can read nothing reads nothing with a token either.
+        raise ValidationFailed(
+            "Invalid scope value", field="scope", value=scope, allowed_values=ApiToken.Scope.values
+        )
+    # The read scope is always allowed: a user who can read nothing reads nothing with a token
+    # either.
     if scope != ApiToken.Scope.READ and not _REACH[ApiToken.Scope(scope)](user):
         within = scopes_within_role(user) or ["read"]
         raise PermissionDenied(
@@ -139,13 +160,16 @@ def _expiry(days: int | None) -> datetime | None:
         return None
     if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= MAX_DAYS:
         raise ValidationFailed(
-            f"expires_in_days must be a whole number of days from 1 to {MAX_DAYS}.", field="expires_in_days", value=days
+            f"expires_in_days must be a whole number of days from 1 to {MAX_DAYS}.",
+            field="expires_in_days",
+            value=days,
         )
     return timezone.now() + timedelta(days=days)
 
 
 def _digest(secret: str) -> str:
-    # A plain hash is enough: the secret is random, so salting or a slow hash would add no protection against guessing.
+    # A plain hash is enough: the secret is random, so salting or a slow hash would add no
+    # protection against guessing.
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -166,7 +190,8 @@ def _note_use(token: ApiToken, now: datetime) -> None:
 def _without_waiting_for_writers() -> Iterator[None]:
     """Shorten SQLite's busy timeout for the block.
 
-    SQLite has one writer at a time, and recording a token's use should not make a read wait for a long write.
+    SQLite has one writer at a time, and recording a token's use should not make a read wait for a
+    long write.
     """
     if connection.vendor != "sqlite":
         yield

@@ -1,4 +1,7 @@
-"""Call the IntelligenceBank API: addresses, logins, lists, single rows and files. Does not touch our database."""
+"""Call the IntelligenceBank API: addresses, logins, lists, single rows and files.
+
+Does not touch our database.
+"""
 
 import json
 import math
@@ -9,7 +12,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from resources_app.intelligencebank.failures import AuthRequired, NothingCame, Refused, SessionExpired, Unreachable
+from resources_app.intelligencebank.failures import (
+    AuthRequired,
+    NothingCame,
+    Refused,
+    SessionExpired,
+    Unreachable,
+)
 from resources_app.intelligencebank.mapping import clean_text
 from resources_app.intelligencebank.retrying import Patience, retry_after
 from resources_app.intelligencebank.transport import Answer, Transport
@@ -108,7 +117,12 @@ def unpaced(user_uuid: str) -> None:
 
 class IBClient:
     def __init__(
-        self, platform_url: str, transport: Transport, *, pace: Pace = unpaced, patience: Patience | None = None
+        self,
+        platform_url: str,
+        transport: Transport,
+        *,
+        pace: Pace = unpaced,
+        patience: Patience | None = None,
     ) -> None:
         self.platform_url = platform_url.rstrip("/")
         self.transport = transport
@@ -159,10 +173,15 @@ class IBClient:
 
     def _session(self, login: Row) -> Session:
         if "message" in login and "sid" not in login:
-            if _OVERLOADED.search(str(login["message"])) or "server error" in str(login["message"]).lower():
+            if (
+                _OVERLOADED.search(str(login["message"]))
+                or "server error" in str(login["message"]).lower()
+            ):
                 raise Unreachable("IntelligenceBank could not log in at the moment.")
             raise AuthRequired("IntelligenceBank refused the e-mail address or the password.")
-        sid, client_id, uuid = (str(login.get(name) or "") for name in ("sid", "clientid", "useruuid"))
+        sid, client_id, uuid = (
+            str(login.get(name) or "") for name in ("sid", "clientid", "useruuid")
+        )
         if not (_SID.fullmatch(sid) and _CLIENT_ID.fullmatch(client_id) and _UUID.fullmatch(uuid)):
             raise Unreachable("The login answer of IntelligenceBank is incomplete.")
         return Session(
@@ -189,7 +208,9 @@ class IBClient:
             "table": listing.expression,
             "query_params": {"verbose": True, "searchParams": dict(listing.search)},
         }
-        answer = self.transport.exchange("POST", f"{session.api_url}/api/json", json=body, headers={"sid": session.sid})
+        answer = self.transport.exchange(
+            "POST", f"{session.api_url}/api/json", json=body, headers={"sid": session.sid}
+        )
         return _page(_rows(answer), listing)
 
     def fetch_by_url(self, session: Session, listing: Listing) -> Page:
@@ -198,8 +219,12 @@ class IBClient:
         def call() -> Page:
             self.pace(session.user_uuid)
             url = f"{session.api_url}/api/3.0.0/{quote(session.client_id)}/{listing.expression}"
-            params = {f"searchParams[{name}]": value for name, value in listing.search} | {"verbose": "true"}
-            answer = self.transport.exchange("GET", url, params=params, headers={"sid": session.sid})
+            params = {f"searchParams[{name}]": value for name, value in listing.search} | {
+                "verbose": "true"
+            }
+            answer = self.transport.exchange(
+                "GET", url, params=params, headers={"sid": session.sid}
+            )
             return _page(_rows(answer), listing)
 
         return self.patience.persist(call)
@@ -210,7 +235,9 @@ class IBClient:
             raise Refused("This is not the id of a resource.", 404)
         self.pace(session.user_uuid)
         url = f"{session.api_url}/api/3.0.0/{quote(session.client_id)}/resource/{resource_id}"
-        return self.transport.stream("GET", url, params={"action": action}, headers={"sid": session.sid}, total=600)
+        return self.transport.stream(
+            "GET", url, params={"action": action}, headers={"sid": session.sid}, total=600
+        )
 
     def open_public(self, url: str) -> Answer:
         """Fetch a thumbnail without sending a session."""
@@ -282,7 +309,9 @@ def _raise_for_status(answer: Answer) -> None:
     if answer.status == 429:
         raise Unreachable("IntelligenceBank rate limit reached (429).", retry_after(answer.headers))
     if answer.status >= 500:
-        raise Unreachable(f"IntelligenceBank answered {answer.status}.", retry_after(answer.headers))
+        raise Unreachable(
+            f"IntelligenceBank answered {answer.status}.", retry_after(answer.headers)
+        )
     raise Refused(f"IntelligenceBank answered {answer.status}.", answer.status)
 
 

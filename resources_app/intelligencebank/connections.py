@@ -28,17 +28,27 @@ from resources_app.models import IBConnection, IBLink
 SPARE = timedelta(minutes=2)
 LOGIN_LOCK_SECONDS = 90
 HURRIED = Limits(connect=3, read=8, total=10)
-# A worker waiting for a slow server blocks other work. It retries in place for this long; then the run pauses.
+# A worker waiting for a slow server blocks other work. It retries in place for this long; then the
+# run pauses.
 PATIENT_SECONDS = 20.0
 
 
 def create(
-    client_id: str, name: str, platform_url: str, *, email: str, password: str, product_key: str = "", **options: Any
+    client_id: str,
+    name: str,
+    platform_url: str,
+    *,
+    email: str,
+    password: str,
+    product_key: str = "",
+    **options: Any,
 ) -> IBConnection:
     connection = IBConnection(client_id=client_id, name=name, platform_url=platform_url, **options)
     check(connection)
     if not email or not password:
-        raise ValidationFailed("The mirroring account needs an e-mail address and a password.", field="email")
+        raise ValidationFailed(
+            "The mirroring account needs an e-mail address and a password.", field="email"
+        )
     connection.data_key = vault.new_key(client_id)
     connection.credentials = _sealed(connection, email, password, product_key)
     connection.save(force_insert=True)
@@ -46,7 +56,9 @@ def create(
 
 
 def change(connection: IBConnection, **facts: Any) -> None:
-    """Change a connection, except for the client id, which is part of every key, and the secrets."""
+    """Change a connection, except for the client id, which is part of every key, and the
+    secrets.
+    """
     for name, value in facts.items():
         setattr(connection, name, value)
     check(connection)
@@ -63,13 +75,16 @@ def check(connection: IBConnection) -> None:
         host_policy(connection).check(connection.platform_url)
     except (ForbiddenHost, ValueError):
         raise ValidationFailed(
-            "The platform must be https under intelligencebank.com, or one of the connection's own domains.",
+            "The platform must be https under intelligencebank.com, or one of the connection's own"
+            " domains.",
             field="platform_url",
             value=connection.platform_url,
         ) from None
 
 
-def change_credentials(connection: IBConnection, email: str, password: str, product_key: str = "") -> None:
+def change_credentials(
+    connection: IBConnection, email: str, password: str, product_key: str = ""
+) -> None:
     """Store new credentials and clear the auth_required state."""
     connection.credentials = _sealed(connection, email, password, product_key)
     connection.session = b""
@@ -93,7 +108,9 @@ def _unseal(connection: IBConnection, purpose: str, sealed: vault.Stored) -> dic
 
 
 def seal_session(connection: IBConnection, purpose: str, session: Session) -> bytes:
-    return _seal(connection, purpose, asdict(session) | {"expires_at": session.expires_at.isoformat()})
+    return _seal(
+        connection, purpose, asdict(session) | {"expires_at": session.expires_at.isoformat()}
+    )
 
 
 def open_session(connection: IBConnection, purpose: str, sealed: vault.Stored) -> Session:
@@ -110,10 +127,15 @@ def open_token(link: IBLink) -> str:
 
 
 def rotate_keys(connection: IBConnection) -> None:
-    """Create a new tenant key, sealed under the current SECRET_KEY, and re-encrypt everything with it."""
+    """Create a new tenant key, sealed under the current SECRET_KEY, and re-encrypt everything with
+    it.
+    """
     with transaction.atomic():
         connection = IBConnection.objects.select_for_update().get(pk=connection.pk)
-        old, new = vault.unwrap(connection.client_id, connection.data_key), os.urandom(vault.KEY_BYTES)
+        old, new = (
+            vault.unwrap(connection.client_id, connection.data_key),
+            os.urandom(vault.KEY_BYTES),
+        )
 
         def again(purpose: str, sealed: vault.Stored) -> bytes:
             if not sealed:
@@ -145,7 +167,10 @@ def client_for(connection: IBConnection, *, hurried: bool = False) -> IBClient:
 
 
 class ServiceSessions:
-    """Share the mirroring account's session among all workers. One worker renews it when it expires."""
+    """Share the mirroring account's session among all workers.
+
+    One worker renews it when it expires.
+    """
 
     def __init__(self, connection: IBConnection, client: IBClient) -> None:
         self.connection, self.client = connection, client
@@ -193,16 +218,24 @@ class ServiceSessions:
             raise AuthRequired("The account belongs to another client id than this connection.")
 
     def _require_auth(self, reason: str) -> None:
-        """Require new credentials. There is no automatic retry: repeated wrong passwords may lock the account."""
+        """Require new credentials.
+
+        There is no automatic retry: repeated wrong passwords may lock the account.
+        """
         metrics.count(self.connection.client_id, "auth_failures")
-        self.connection.state, self.connection.state_reason = IBConnection.State.AUTH_REQUIRED, reason
+        self.connection.state, self.connection.state_reason = (
+            IBConnection.State.AUTH_REQUIRED,
+            reason,
+        )
         self.connection.save(update_fields=["state", "state_reason"])
 
 
 @contextmanager
 def _login_lock(connection: IBConnection) -> Iterator[None]:
     name = f"ib:{connection.client_id}:login"
-    lock = connection_to_redis().lock(name, timeout=LOGIN_LOCK_SECONDS, blocking_timeout=LOGIN_LOCK_SECONDS)
+    lock = connection_to_redis().lock(
+        name, timeout=LOGIN_LOCK_SECONDS, blocking_timeout=LOGIN_LOCK_SECONDS
+    )
     try:
         lock.acquire()
     except redis.RedisError:

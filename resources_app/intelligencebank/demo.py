@@ -19,7 +19,10 @@ JOB = "ib_demo"
 
 
 def is_connected() -> bool:
-    """Return whether the demo is connected. A disabled connection gets no fake at the next start."""
+    """Return whether the demo is connected.
+
+    A disabled connection gets no fake at the next start.
+    """
     return IBConnection.objects.filter(client_id=library.CLIENT_ID, is_enabled=True).exists()
 
 
@@ -49,7 +52,9 @@ def _follow(connection: IBConnection, api_url: str) -> None:
     for link in IBLink.objects.filter(connection=connection).exclude(session=b""):
         purpose = f"session {link.user_id}"
         session = connections.open_session(connection, purpose, link.session)
-        link.session = connections.seal_session(connection, purpose, replace(session, api_url=api_url))
+        link.session = connections.seal_session(
+            connection, purpose, replace(session, api_url=api_url)
+        )
         link.save(update_fields=["session"])
     connection.session = b""
     connection.save(update_fields=["session"])
@@ -65,7 +70,10 @@ def _connection(platform_url: str) -> IBConnection:
 
 
 def _link_people(connection: IBConnection, client: IBClient) -> None:
-    """Link the members of the demo team who are not signed in. A user may have signed in with another account since."""
+    """Link the members of the demo team who are not signed in.
+
+    A user may have signed in with another account since.
+    """
     links = IBLink.objects.filter(connection=connection, expires_at__gt=timezone.now(), error="")
     signed_in = links.exclude(session=b"").values("user")
     for user in User.objects.filter(username__in=library.GRANTS).exclude(pk__in=signed_in):

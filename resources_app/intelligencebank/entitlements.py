@@ -1,4 +1,7 @@
-"""Read each user's rights with the user's own session and cache them briefly. In doubt, access is denied."""
+"""Read each user's rights with the user's own session and cache them briefly.
+
+In doubt, access is denied.
+"""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -25,7 +28,9 @@ CHUNK = 500
 def refresh_due(running: RunningJob) -> None:
     """Refresh rights when half of their lifetime is left."""
     now = timezone.now()
-    for link in IBLink.objects.select_related("connection").filter(expires_at__gt=now, connection__is_enabled=True):
+    for link in IBLink.objects.select_related("connection").filter(
+        expires_at__gt=now, connection__is_enabled=True
+    ):
         half = timedelta(seconds=link.connection.rights_seconds / 2)
         if link.verified_at is None or link.verified_at < now - half:
             linking.request_rights(link)
@@ -33,14 +38,21 @@ def refresh_due(running: RunningJob) -> None:
 
 @job(RIGHTS_JOB)
 def read_rights_job(running: RunningJob) -> None:
-    link = IBLink.objects.select_related("connection").filter(pk=running.payload.get("link", 0)).first()
+    link = (
+        IBLink.objects.select_related("connection")
+        .filter(pk=running.payload.get("link", 0))
+        .first()
+    )
     if link is not None:
         count = read_rights(link, running.heartbeat)
         running.progress(count, count, f"{count} folders")
 
 
 def read_rights(link: IBLink, tell_alive: Callable[[], None] | None = None) -> int:
-    """Read all rights, then replace the old ones atomically. If the crawl fails, the old ones expire."""
+    """Read all rights, then replace the old ones atomically.
+
+    If the crawl fails, the old ones expire.
+    """
     client = connections.client_for(link.connection)
     started = timezone.now()
     try:
@@ -61,7 +73,9 @@ def _silent() -> None:
     """Do nothing; no job is watching."""
 
 
-def _crawl(connection: IBConnection, client: IBClient, session: Session, tell_alive: Callable[[], None]) -> Rights:
+def _crawl(
+    connection: IBConnection, client: IBClient, session: Session, tell_alive: Callable[[], None]
+) -> Rights:
     """Query the subfolders of every folder that has any: a right may start anywhere in the tree."""
     below = IBFolder.objects.filter(connection=connection, hidden=False, folders_count__gt=0)
     parents = ["", *below.order_by("depth", "pk").values_list("ib_id", flat=True)]
@@ -80,26 +94,42 @@ def _rights_below(client: IBClient, session: Session, parent: str, most: int = 1
             page = client.fetch(session, api.folders_in(parent, offset))
         except Refused:
             return rights
-        rights |= {mapping.id_of(row): mapping.allowed_actions(row) for row in page.rows if mapping.id_of(row)}
+        rights |= {
+            mapping.id_of(row): mapping.allowed_actions(row)
+            for row in page.rows
+            if mapping.id_of(row)
+        }
         offset, most = following(page), most - 1
     return rights
 
 
 def _replace(link: IBLink, rights: Rights, started: datetime, session: Session) -> int:
-    """Replace the rights. For unchanged ones only the times are updated, in one statement, to keep the lock short."""
-    rows = IBFolder.objects.filter(connection=link.connection).values_list("pk", "ib_id", "parent_ib_id", "depth")
+    """Replace the rights.
+
+    For unchanged ones only the times are updated, in one statement, to keep the lock short.
+    """
+    rows = IBFolder.objects.filter(connection=link.connection).values_list(
+        "pk", "ib_id", "parent_ib_id", "depth"
+    )
     granted = {ib_id for ib_id, actions in rights.items() if actions}
     fresh = {
-        pk: _entitlement(link, pk, rights[ib_id], started, session, is_top=_is_top(depth, parent, granted))
+        pk: _entitlement(
+            link, pk, rights[ib_id], started, session, is_top=_is_top(depth, parent, granted)
+        )
         for pk, ib_id, parent, depth in rows
         if ib_id in granted
     }
     with transaction.atomic():
         IBLink.objects.select_for_update().get(pk=link.pk)
-        known = {folder: facts for folder, *facts in link.entitlements.values_list("folder_id", "actions", "is_top")}
+        known = {
+            folder: facts
+            for folder, *facts in link.entitlements.values_list("folder_id", "actions", "is_top")
+        }
         _forget(link, list(known.keys() - fresh.keys()))
         link.entitlements.update(verified_at=started, expires_at=_until(link, started, session))
-        _upsert([one for folder, one in fresh.items() if known.get(folder) != [one.actions, one.is_top]])
+        _upsert(
+            [one for folder, one in fresh.items() if known.get(folder) != [one.actions, one.is_top]]
+        )
         IBLink.objects.filter(pk=link.pk).update(verified_at=started, error="")
     return len(fresh)
 
@@ -114,12 +144,21 @@ def _until(link: IBLink, at: datetime, session: Session) -> datetime:
 
 
 def _is_top(depth: int, parent: str, granted: set[str]) -> bool:
-    """Return whether the user's tree starts here. The root itself is never a start; its children are."""
+    """Return whether the user's tree starts here.
+
+    The root itself is never a start; its children are.
+    """
     return depth == 1 or (depth > 1 and parent not in granted)
 
 
 def _entitlement(
-    link: IBLink, folder: int, actions: tuple[str, ...], at: datetime, session: Session, *, is_top: bool
+    link: IBLink,
+    folder: int,
+    actions: tuple[str, ...],
+    at: datetime,
+    session: Session,
+    *,
+    is_top: bool,
 ) -> IBEntitlement:
     return IBEntitlement(
         link=link,
@@ -136,7 +175,11 @@ def _entitlement(
 def _upsert(rows: list[IBEntitlement]) -> None:
     columns = ["actions", "may_list", "may_view", "is_top", "verified_at", "expires_at"]
     IBEntitlement.objects.bulk_create(
-        rows, update_conflicts=True, unique_fields=["link", "folder"], update_fields=columns, batch_size=CHUNK
+        rows,
+        update_conflicts=True,
+        unique_fields=["link", "folder"],
+        update_fields=columns,
+        batch_size=CHUNK,
     )
 
 
@@ -147,13 +190,20 @@ def recheck(user: Person, connection: IBConnection, folder: IBFolder | None) -> 
     """
     link = linking.link_of(user, connection) if may_read(user) else None
     now = timezone.now()
-    if link is None or link.expires_at is None or link.expires_at <= now or linking.are_rights_known(link, now):
+    if (
+        link is None
+        or link.expires_at is None
+        or link.expires_at <= now
+        or linking.are_rights_known(link, now)
+    ):
         return False
     linking.request_rights(link)
     client = connections.client_for(connection, hurried=True)
     try:
         session = linking.session_of(link)
-        found = _rights_below(client, session, folder.parent_ib_id if folder else "", MAX_CHECK_PAGES)
+        found = _rights_below(
+            client, session, folder.parent_ib_id if folder else "", MAX_CHECK_PAGES
+        )
     except (AuthRequired, SessionExpired) as failure:
         linking.end_session(link, str(failure))
         return False
@@ -164,7 +214,9 @@ def recheck(user: Person, connection: IBConnection, folder: IBFolder | None) -> 
     return folder is not None and _keep_one(link, folder, found.get(folder.ib_id, ()), now, session)
 
 
-def _keep_one(link: IBLink, folder: IBFolder, actions: tuple[str, ...], at: datetime, session: Session) -> bool:
+def _keep_one(
+    link: IBLink, folder: IBFolder, actions: tuple[str, ...], at: datetime, session: Session
+) -> bool:
     if not actions:
         link.entitlements.filter(folder=folder).delete()
         return False

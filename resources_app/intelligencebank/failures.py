@@ -1,4 +1,7 @@
-"""Define the failures of IntelligenceBank calls. No message ever contains a URL, a session or a password."""
+"""Define the failures of IntelligenceBank calls.
+
+No message ever contains a URL, a session or a password.
+"""
 
 
 class IBFailure(Exception):
@@ -38,7 +41,9 @@ class ForbiddenHost(IBFailure):
 
 
 class BudgetSpent(IBFailure):
-    """Report that today's call budget is exhausted, or that calls cannot be counted at the moment."""
+    """Report that today's call budget is exhausted, or that calls cannot be counted at the
+    moment.
+    """
 
     def __init__(self, message: str, retry_after: float) -> None:
         super().__init__(message)

@@ -1,4 +1,6 @@
-"""Serve thumbnails from a disk cache, and downloads with the user's own session after a live check."""
+"""Serve thumbnails from a disk cache, and downloads with the user's own session after a live
+check.
+"""
 
 import hashlib
 import re
@@ -16,7 +18,13 @@ from resources_app.identity.roles import Person
 from resources_app.intelligencebank import browsing, connections, linking, mapping, metrics
 from resources_app.intelligencebank import client as api
 from resources_app.intelligencebank.client import IBClient, Session
-from resources_app.intelligencebank.failures import AuthRequired, ForbiddenHost, IBFailure, Refused, SessionExpired
+from resources_app.intelligencebank.failures import (
+    AuthRequired,
+    ForbiddenHost,
+    IBFailure,
+    Refused,
+    SessionExpired,
+)
 from resources_app.intelligencebank.linking import connection_for
 from resources_app.intelligencebank.sync import refreshing
 from resources_app.intelligencebank.transport import decoded
@@ -26,7 +34,8 @@ MAX_THUMBNAIL = 2_000_000
 MAX_DOWNLOAD = 500_000_000
 IN_MEMORY = 8_000_000
 CHUNK = 262_144
-# Detected by magic bytes, regardless of what the server claims. No SVG, because it can carry scripts.
+# Detected by magic bytes, regardless of what the server claims. No SVG, because it can carry
+# scripts.
 _PICTURES = {
     b"\x89PNG\r\n\x1a\n": "image/png",
     b"\xff\xd8\xff": "image/jpeg",
@@ -69,7 +78,9 @@ def thumbnail(user: Person, client_id: str, area: str, ib_id: str) -> Picture:
     return picture
 
 
-def _visible(user: Person, connection: IBConnection, area: str, ib_id: str) -> IBFolder | IBResource:
+def _visible(
+    user: Person, connection: IBConnection, area: str, ib_id: str
+) -> IBFolder | IBResource:
     if area == "resources":
         return browsing.visible_resource(user, connection, ib_id)
     folder = IBFolder.objects.visible_to(user).filter(connection=connection, ib_id=ib_id).first()
@@ -103,7 +114,10 @@ def _picture(content: bytes) -> Picture:
 
 
 def _place(thing: IBFolder | IBResource) -> Path:
-    """Return the cache path. It changes with each version, and no IntelligenceBank name becomes part of it."""
+    """Return the cache path.
+
+    It changes with each version, and no IntelligenceBank name becomes part of it.
+    """
     named = f"{thing.client_id}/{thing.ib_id}/{thing.thumbnail}/{getattr(thing, 'file_hash', '')}"
     digest = hashlib.sha256(named.encode()).hexdigest()
     return Path(settings.DATA_DIR) / "ib-thumbnails" / digest[:2] / digest
@@ -117,12 +131,17 @@ def _keep(place: Path, content: bytes) -> None:
 
 
 def download(user: Person, client_id: str, resource_id: str) -> Download:
-    """Download a file after a live check as this user. The mirror alone does not authorize a download."""
+    """Download a file after a live check as this user.
+
+    The mirror alone does not authorize a download.
+    """
     connection = connection_for(user, client_id)
     resource = browsing.visible_resource(user, connection, resource_id)
     link = linking.link_of(user, connection)
     if link is None:
-        raise NotFound("There is no such resource in IntelligenceBank (or it is not visible to you).")
+        raise NotFound(
+            "There is no such resource in IntelligenceBank (or it is not visible to you)."
+        )
     client = connections.client_for(connection, hurried=True)
     try:
         session = linking.session_of(link)
@@ -130,7 +149,9 @@ def download(user: Person, client_id: str, resource_id: str) -> Download:
         return _fetch(client, session, resource)
     except (AuthRequired, SessionExpired) as failure:
         linking.end_session(link, str(failure))
-        raise PermissionDenied("Your session in IntelligenceBank has ended.", suggestion="Link it again.") from None
+        raise PermissionDenied(
+            "Your session in IntelligenceBank has ended.", suggestion="Link it again."
+        ) from None
     except IBFailure as failure:
         raise Unavailable(str(failure)) from None
     finally:
@@ -142,13 +163,17 @@ def _check_live(client: IBClient, session: Session, resource: IBResource) -> Non
     rows = [row for row in page.rows if mapping.id_of(row) == resource.ib_id]
     if not rows:
         refreshing.request_refresh(resource)
-        raise NotFound("There is no such resource in IntelligenceBank (or it is not visible to you).")
+        raise NotFound(
+            "There is no such resource in IntelligenceBank (or it is not visible to you)."
+        )
     if not {"view", "publish", "admin"} & set(mapping.allowed_actions(rows[0])):
         raise PermissionDenied("IntelligenceBank lets you see this resource, but not download it.")
 
 
 def _fetch(client: IBClient, session: Session, resource: IBResource) -> Download:
-    """Fetch the whole file before responding: an interrupted download is an error, not half a file."""
+    """Fetch the whole file before responding: an interrupted download is an error, not half a
+    file.
+    """
     spool: IO[bytes] = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115  # closed by the response
     with client.open_file(session, resource.ib_id) as response:
         if response.status_code == 401:
@@ -156,7 +181,11 @@ def _fetch(client: IBClient, session: Session, resource: IBResource) -> Download
         if response.status_code != 200:
             raise Refused("IntelligenceBank did not hand out the file.", response.status_code)
         size = sum(spool.write(part) for part in decoded(response, MAX_DOWNLOAD))
-        name = _file_name(response.headers.get("content-disposition", "")) or resource.file_name or resource.ib_id
+        name = (
+            _file_name(response.headers.get("content-disposition", ""))
+            or resource.file_name
+            or resource.ib_id
+        )
     spool.seek(0)
     return Download(name, size, spool)
 

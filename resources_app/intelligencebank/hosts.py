@@ -1,4 +1,7 @@
-"""Restrict outgoing hosts: https under the allow-list, never a private address. Local fakes are listed individually."""
+"""Restrict outgoing hosts: https under the allow-list, never a private address.
+
+Local fakes are listed individually.
+"""
 
 import re
 from dataclasses import dataclass
@@ -15,15 +18,18 @@ _HOST = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,6
 class HostPolicy:
     """Decide which hosts are allowed.
 
-    `domains` are the customer's own, matched exactly. `local_origins` such as http://127.0.0.1:9101 are only for the
-    fake.
+    `domains` are the customer's own, matched exactly. `local_origins` such as http://127.0.0.1:9101
+    are only for the fake.
     """
 
     domains: frozenset[str] = frozenset()
     local_origins: frozenset[str] = frozenset()
 
     def check(self, url: str) -> str:
-        """Return the origin. Raises ForbiddenHost if the URL is outside the allow-list or not a URL."""
+        """Return the origin.
+
+        Raises ForbiddenHost if the URL is outside the allow-list or not a URL.
+        """
         try:
             parts = urlsplit(url)
             is_allowed = url.isprintable() and self._allows(parts)
@@ -36,7 +42,9 @@ class HostPolicy:
     def _allows(self, parts: SplitResult) -> bool:
         if _origin(parts) in self.local_origins:
             return True
-        is_plain = parts.scheme == "https" and "@" not in parts.netloc and (parts.port or 443) == 443
+        is_plain = (
+            parts.scheme == "https" and "@" not in parts.netloc and (parts.port or 443) == 443
+        )
         return is_plain and self._names(parts.hostname or "")
 
     def allows_address(self, host: str, port: int, address: str) -> bool:

@@ -1,4 +1,6 @@
-"""Rate-limit the calls of all workers in Redis: per account and minute, evenly spread, and per tenant and day."""
+"""Rate-limit the calls of all workers in Redis: per account and minute, evenly spread, and per
+tenant and day.
+"""
 
 import math
 import time
@@ -11,7 +13,8 @@ from django.conf import settings
 from resources_app.intelligencebank.failures import BudgetSpent
 from resources_app.models.ib import HARD_CAP, IBConnection
 
-# Both windows are checked atomically with the server's clock: no call can slip between check and count.
+# Both windows are checked atomically with the server's clock: no call can slip between check and
+# count.
 _SCRIPT = """
 local now = redis.call('TIME')
 local at = now[1] * 1000000 + now[2]
@@ -24,12 +27,15 @@ local function wait(span, limit)
   local from = '(' .. string.format('%.0f', at - span)
   local used = redis.call('ZCOUNT', KEYS[1], from, '+inf')
   if used < limit then return 0 end
-  local oldest = redis.call('ZRANGEBYSCORE', KEYS[1], from, '+inf', 'WITHSCORES', 'LIMIT', used - limit, 1)
+  local oldest = redis.call(
+    'ZRANGEBYSCORE', KEYS[1], from, '+inf', 'WITHSCORES', 'LIMIT', used - limit, 1
+  )
   return tonumber(oldest[2]) + span - at
 end
 local pause = math.max(wait(window, most), wait(short, burst))
 if pause > 0 then return pause end
-redis.call('ZADD', KEYS[1], string.format('%.0f', at), string.format('%.0f', at) .. '-' .. redis.call('INCR', KEYS[1] .. ':n'))
+local score = string.format('%.0f', at)
+redis.call('ZADD', KEYS[1], score, score .. '-' .. redis.call('INCR', KEYS[1] .. ':n'))
 redis.call('PEXPIRE', KEYS[1], math.ceil(window / 1000) + 1000)
 redis.call('PEXPIRE', KEYS[1] .. ':n', 86400000)
 redis.call('INCR', KEYS[2])
@@ -70,7 +76,9 @@ class SharedPace:
             script = connection_to_redis().register_script(_SCRIPT)
             pause = float(script(keys=keys, args=limits))
         except redis.RedisError:
-            raise BudgetSpent("Calls cannot be counted: Redis does not answer.", UNCOUNTED_SECONDS) from None
+            raise BudgetSpent(
+                "Calls cannot be counted: Redis does not answer.", UNCOUNTED_SECONDS
+            ) from None
         if pause < 0:
             raise BudgetSpent("Today's API call budget is exhausted.", _seconds_to_midnight())
         return pause

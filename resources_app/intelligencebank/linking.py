@@ -1,4 +1,7 @@
-"""Link users' own accounts by signing in to IntelligenceBank. Only the encrypted session is stored."""
+"""Link users' own accounts by signing in to IntelligenceBank.
+
+Only the encrypted session is stored.
+"""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,16 +23,25 @@ RIGHTS_JOB = "ib_rights"
 def connection_for(user: Person, client_id: str) -> IBConnection:
     connection = IBConnection.objects.visible_to(user).filter(client_id=client_id).first()
     if connection is None:
-        raise NotFound("There is no such IntelligenceBank connection (or it is not visible to you).")
+        raise NotFound(
+            "There is no such IntelligenceBank connection (or it is not visible to you)."
+        )
     return connection
 
 
 def link_of(user: Person, connection: IBConnection) -> IBLink | None:
-    return IBLink.objects.select_related("connection").filter(user_id=user.pk or 0, connection=connection).first()
+    return (
+        IBLink.objects.select_related("connection")
+        .filter(user_id=user.pk or 0, connection=connection)
+        .first()
+    )
 
 
 def begin(user: Person, client_id: str) -> dict[str, Any]:
-    """Start a sign-in and return the URL for the user. `check` then finds out whether it is finished."""
+    """Start a sign-in and return the URL for the user.
+
+    `check` then finds out whether it is finished.
+    """
     connection = connection_for(user, client_id)
     if not isinstance(user, User) or not may_read(user):
         raise PermissionDenied("Only people with a role can link an account.")
@@ -106,14 +118,15 @@ def why_nothing_shows(user: Person, connection: IBConnection) -> str:
     if link is None or link.expires_at is None or link.expires_at <= now:
         ended = link.error if link else ""
         return (
-            ended or "Your account at IntelligenceBank is not linked. Link it to see here what it lets you see there."
+            ended or "Your IntelligenceBank account is not linked. Link it to see its folders here."
         )
     if are_rights_known(link, now):
         return ""
     if link.verified_at is None and not link.error:
         return "Your rights are being read. Look again in a moment."
     return (
-        f"Your rights could not be read. {link.error} Until they are known nothing shows; it is tried again by itself."
+        f"Your rights could not be read. {link.error} Until they are known nothing shows; it is"
+        " tried again by itself."
     )
 
 
@@ -130,7 +143,9 @@ def status(user: Person, client_id: str) -> dict[str, Any]:
         "client_id": client_id,
         "state": "linked" if is_linked else "pending" if link and link.pending else "not_linked",
         "person": link.person if link and is_linked else None,
-        "expires_at": link.expires_at.isoformat() if link and is_linked and link.expires_at else None,
+        "expires_at": link.expires_at.isoformat()
+        if link and is_linked and link.expires_at
+        else None,
         "rights_read_at": link.verified_at.isoformat() if link and link.verified_at else None,
         "error": link.error or None if link else None,
     }

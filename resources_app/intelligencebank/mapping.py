@@ -1,4 +1,7 @@
-"""Convert IntelligenceBank rows to facts we store. Pure: only stable fields, cleaned; signed URLs are never kept."""
+"""Convert IntelligenceBank rows to facts we store.
+
+Pure: only stable fields, cleaned; signed URLs are never kept.
+"""
 
 import hashlib
 import re
@@ -18,8 +21,11 @@ ACTIONS = ("list", "view", "publish", "admin")
 # The picture's current URL, and derived values.
 _UNSTABLE = {"thumbnail", "content_hash"}
 _ID = re.compile(r"[0-9a-f]{32}")
-# Control and formatting characters that could hide or reorder text, lone surrogates, and unstorable characters.
-_UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+# Control and formatting characters that could hide or reorder text, lone surrogates, and unstorable
+# characters.
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
+)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:?00)?")
 
 
@@ -136,7 +142,10 @@ def sort_key(name: str) -> str:
 
 
 def moment(value: Any) -> datetime | None:
-    """Parse a time. IntelligenceBank writes UTC to the second; `0000-00-00` and similar mean unknown."""
+    """Parse a time.
+
+    IntelligenceBank writes UTC to the second; `0000-00-00` and similar mean unknown.
+    """
     if not isinstance(value, str) or not _TIME.fullmatch(value):
         return None
     try:
@@ -154,7 +163,12 @@ def unsigned(url: Any) -> str:
         is_address = url.isprintable() and parts.port != 0
     except ValueError:  # a non-numeric port, an unclosed bracket
         return ""
-    if not is_address or parts.scheme not in {"https", "http"} or "@" in parts.netloc or "sid=" in parts.path.lower():
+    if (
+        not is_address
+        or parts.scheme not in {"https", "http"}
+        or "@" in parts.netloc
+        or "sid=" in parts.path.lower()
+    ):
         return ""
     return f"{parts.scheme}://{parts.netloc}{parts.path}"
 
@@ -187,7 +201,9 @@ def _name(row: dict[str, Any]) -> str:
 
 
 def clean_text(value: Any, most: int) -> str:
-    """Return the text without characters that could hide or reorder it, or "" if the value is not text."""
+    """Return the text without characters that could hide or reorder it, or "" if the value is not
+    text.
+    """
     return _UNSAFE.sub("", value)[:most].strip() if isinstance(value, str) else ""
 
 

@@ -20,7 +20,10 @@ LONGEST_RETRY_AFTER = 900.0
 
 @dataclass(frozen=True)
 class Patience:
-    """Retry with full jitter, so that many workers do not retry at the same moment. `seconds` is the total budget."""
+    """Retry with full jitter, so that many workers do not retry at the same moment.
+
+    `seconds` is the total budget.
+    """
 
     attempts: int = MAX_ATTEMPTS
     seconds: float = math.inf

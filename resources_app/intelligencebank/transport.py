@@ -64,20 +64,29 @@ class Transport:
             return Answer(response.status_code, response.headers, body)
 
     @contextmanager
-    def stream(self, method: str, url: str, *, total: float | None = None, **options: Any) -> Iterator[httpx.Response]:
+    def stream(
+        self, method: str, url: str, *, total: float | None = None, **options: Any
+    ) -> Iterator[httpx.Response]:
         """Stream a response with a total timeout.
 
-        httpx limits each read but not their sum, so a server that drips bytes would hold the call forever.
+        httpx limits each read but not their sum, so a server that drips bytes would hold the call
+        forever.
         """
         self.hosts.check(url)
         token = _deadline.set(time.monotonic() + (total or self.limits.total))
         try:
-            with closing(self._client.send(self._request(method, url, options), stream=True)) as response:
+            with closing(
+                self._client.send(self._request(method, url, options), stream=True)
+            ) as response:
                 if response.is_redirect:
-                    raise Refused("IntelligenceBank answered with a redirect.", response.status_code)
+                    raise Refused(
+                        "IntelligenceBank answered with a redirect.", response.status_code
+                    )
                 yield response
         except (httpx.TransportError, httpx.StreamError, zlib.error) as error:
-            raise Unreachable(f"IntelligenceBank did not answer properly ({type(error).__name__}).") from None
+            raise Unreachable(
+                f"IntelligenceBank did not answer properly ({type(error).__name__})."
+            ) from None
         finally:
             _deadline.reset(token)
 
@@ -89,7 +98,8 @@ class Transport:
 
 
 def decoded(response: httpx.Response, most: int) -> Iterator[bytes]:
-    """Decompress the body in small parts, up to `most` bytes: a few kilobytes of gzip can expand to gigabytes.
+    """Decompress the body in small parts, up to `most` bytes: a few kilobytes of gzip can expand to
+    gigabytes.
 
     httpx decompresses without a limit and also handles nested encodings.
     """
@@ -157,7 +167,9 @@ class _PinnedBackend(httpcore.NetworkBackend):
             raise httpcore.ConnectError(str(error)) from error
         address = str(found[0][4][0])
         if not self._hosts.allows_address(host, port, address):
-            raise ForbiddenHost("The name of an IntelligenceBank server points to a private address.")
+            raise ForbiddenHost(
+                "The name of an IntelligenceBank server points to a private address."
+            )
         options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), *(socket_options or ())]
         return _TimedStream(self._plain.connect_tcp(address, port, timeout, local_address, options))
 
@@ -178,9 +190,14 @@ class _TimedStream(httpcore.NetworkStream):
         self._stream.close()
 
     def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
     ) -> httpcore.NetworkStream:
-        return _TimedStream(self._stream.start_tls(ssl_context, server_hostname, _remaining(timeout)))
+        return _TimedStream(
+            self._stream.start_tls(ssl_context, server_hostname, _remaining(timeout))
+        )
 
     def get_extra_info(self, name: str) -> Any:
         return self._stream.get_extra_info(name)

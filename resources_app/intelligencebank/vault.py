@@ -1,4 +1,5 @@
-"""Encrypt secrets at rest with AES-GCM under a per-tenant key, which is sealed under a key derived from SECRET_KEY.
+"""Encrypt secrets at rest with AES-GCM under a per-tenant key, which is sealed under a key derived
+from SECRET_KEY.
 
 A secret that cannot be decrypted is an error; it is never treated as plain text.
 """
@@ -43,7 +44,9 @@ def unwrap(client_id: str, wrapped: Stored) -> bytes:
 
 
 def seal(data_key: bytes, client_id: str, purpose: str, secret: dict[str, Any]) -> bytes:
-    """Seal a secret bound to tenant and purpose: a copy in another row or column cannot be opened."""
+    """Seal a secret bound to tenant and purpose: a copy in another row or column cannot be
+    opened.
+    """
     return _seal(data_key, json.dumps(secret).encode(), f"{purpose} of {client_id}")
 
 
@@ -65,7 +68,9 @@ def _open(key: bytes, sealed: bytes, bound_to: str) -> bytes:
 
 
 def _master(secret: str) -> bytes:
-    return HKDF(hashes.SHA256(), KEY_BYTES, salt=None, info=b"backlog intelligencebank").derive(secret.encode())
+    return HKDF(hashes.SHA256(), KEY_BYTES, salt=None, info=b"backlog intelligencebank").derive(
+        secret.encode()
+    )
 
 
 def _name(key: bytes) -> bytes:

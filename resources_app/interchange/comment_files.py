@@ -36,11 +36,17 @@ class CommentLine:
             "archived_at": write_time(self.archived_at) if self.archived_at else None,
             "body": self.body,
         }
-        return json.dumps({key: value for key, value in facts.items() if value}, ensure_ascii=False) + "\n"
+        return (
+            json.dumps({key: value for key, value in facts.items() if value}, ensure_ascii=False)
+            + "\n"
+        )
 
 
 def lines_of(item: Task | Epic, comments: Iterable[Comment]) -> list[CommentLine]:
-    """Return the lines, oldest first. Authors without an account keep the name from the imported file."""
+    """Return the lines, oldest first.
+
+    Authors without an account keep the name from the imported file.
+    """
     names = {moment: list(authors) for moment, authors in remembered_authors(item).items()}
     lines = []
     for comment in comments:
@@ -49,7 +55,12 @@ def lines_of(item: Task | Epic, comments: Iterable[Comment]) -> list[CommentLine
         author = known or (strangers.pop(0) if strangers else None)
         lines.append(
             CommentLine(
-                comment.created_at, comment.updated_at, author, comment.agent, comment.body, comment.archived_at
+                comment.created_at,
+                comment.updated_at,
+                author,
+                comment.agent,
+                comment.body,
+                comment.archived_at,
             )
         )
     return lines
@@ -102,6 +113,8 @@ def _time(facts: dict[str, Any], name: str) -> datetime.datetime | None:
         return None
     try:
         moment = datetime.datetime.fromisoformat(facts[name])
-        return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).astimezone(datetime.UTC)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).astimezone(
+            datetime.UTC
+        )
     except OverflowError:
         raise ValidationFailed(f"{name} is out of range: {facts[name]!r}.") from None

@@ -1,4 +1,6 @@
-"""Convert file:// links to mcp:// URIs where a configured root holds the file, and report the others."""
+"""Convert file:// links to mcp:// URIs where a configured root holds the file, and report the
+others.
+"""
 
 import uuid
 from collections.abc import Iterator
@@ -75,7 +77,9 @@ def convert_description(actor: Actor, item_uri: str) -> int:
     """
     uri = f"{item_uri}/description"
     reading = read(actor, uri)
-    targets = {link.uri: _portable_for(actor, link.uri) for link in find_file_links(reading.contents)}
+    targets = {
+        link.uri: _portable_for(actor, link.uri) for link in find_file_links(reading.contents)
+    }
     text = replace_file_links(reading.contents, targets.get)
     if text != reading.contents:
         write(actor, uri, {"type": "set", "value": text}, reading.etag)
@@ -102,7 +106,10 @@ def portable(link: str) -> tuple[str | None, str]:
     path = place[0].path_of(place[1])
     if mount_of(path) != place:
         return None, f"another folder is shown at {path}"
-    if not (Resource.objects.live().filter(path=path).exists() or Folder.objects.filter(path=path).exists()):
+    if not (
+        Resource.objects.live().filter(path=path).exists()
+        or Folder.objects.filter(path=path).exists()
+    ):
         return None, f"is not mirrored at {path}; scan_resources may bring it"
     return uris.build_path(path) + (f"#{uri.fragment}" if uri.fragment else ""), ""
 
@@ -111,9 +118,15 @@ def _things_with_links() -> Iterator[Versioned]:
     """Yield the writable objects that may contain links: nothing archived or mirrored."""
     for model in (Task, Epic):
         maybe = Q(description__contains=SCHEME) | ~Q(references=[]) | ~Q(evidence=[])
-        yield from model.objects.live().filter(maybe).select_related("assignee").order_by("pk").iterator()
+        yield from (
+            model.objects.live().filter(maybe).select_related("assignee").order_by("pk").iterator()
+        )
     yield from (
-        Comment.objects.live().filter(body__contains=SCHEME).select_related("task", "epic").order_by("pk").iterator()
+        Comment.objects.live()
+        .filter(body__contains=SCHEME)
+        .select_related("task", "epic")
+        .order_by("pk")
+        .iterator()
     )
     texts = Q(content__contains=SCHEME) | Q(description__contains=SCHEME)
     yield from Resource.objects.live().filter(texts, root="").order_by("pk").iterator()
@@ -142,8 +155,12 @@ def _write(thing: Versioned, conversion: Conversion) -> None:
             session = WriteSession(system_actor("import"), uuid.uuid4())
             locked = session.lock(Target(thing.KIND, ("pk", thing.pk)))
             document = document_of(locked)
-            changed = {name: _converted(document[name]) for name in _FIELDS[thing.KIND] if document[name]}
-            session.save(locked, Edit({"type": "convert_uris"}, changed), uri=uri_of(locked), action="update")
+            changed = {
+                name: _converted(document[name]) for name in _FIELDS[thing.KIND] if document[name]
+            }
+            session.save(
+                locked, Edit({"type": "convert_uris"}, changed), uri=uri_of(locked), action="update"
+            )
     except BacklogError as error:
         conversion.failed.append((uri_of(thing), error.message))
     else:

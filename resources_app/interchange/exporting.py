@@ -1,4 +1,7 @@
-"""Export everything the actor sees as files. The output is deterministic. tree.py defines the layout."""
+"""Export everything the actor sees as files.
+
+The output is deterministic. tree.py defines the layout.
+"""
 
 import json
 from collections.abc import Callable, Iterator
@@ -16,7 +19,15 @@ from resources_app.history.documents import document_of
 from resources_app.identity.roles import Actor
 from resources_app.interchange.comment_files import lines_of
 from resources_app.interchange.file_layout import item_text
-from resources_app.interchange.tree import ARCHIVE, OWN_FOLDERS, Report, Tree, comments_path, item_path, metadata_path
+from resources_app.interchange.tree import (
+    ARCHIVE,
+    OWN_FOLDERS,
+    Report,
+    Tree,
+    comments_path,
+    item_path,
+    metadata_path,
+)
 from resources_app.models import Comment, Epic, Resource, Task
 from resources_app.reading.markdown import item_frontmatter, write_body, write_time
 
@@ -26,13 +37,20 @@ _SHORT_KEYS = ("id", "status", "type", "created_at", "updated_at", "archived_at"
 Progress = Callable[[str], None]
 
 
-def export_tree(actor: Actor, root: Path, *, prune: bool = False, progress: Progress = lambda _path: None) -> Report:
-    """Export the tree. `prune` removes the files of deleted objects and leaves everything else alone."""
+def export_tree(
+    actor: Actor, root: Path, *, prune: bool = False, progress: Progress = lambda _path: None
+) -> Report:
+    """Export the tree.
+
+    `prune` removes the files of deleted objects and leaves everything else alone.
+    """
     return _Export(actor, root, progress).run(prune=prune)
 
 
 def count_things(actor: Actor) -> int:
-    return sum(rows.count() for rows in (_items(actor, Epic), _items(actor, Task), _resources(actor)))
+    return sum(
+        rows.count() for rows in (_items(actor, Epic), _items(actor, Task), _resources(actor))
+    )
 
 
 def _items(actor: Actor, model: type[Task] | type[Epic]) -> QuerySet[Any]:
@@ -98,7 +116,9 @@ class _Export:
         self.report.counts["written" if self.tree.write(path, content) else "unchanged"] += 1
 
     def _place_or_remove(self, path: str, content: bytes) -> None:
-        """Write the file, or remove it if empty: the next import would take a stale file as current."""
+        """Write the file, or remove it if empty: the next import would take a stale file as
+        current.
+        """
         if content:
             self._place(path, content)
         elif self.tree.remove(path):
@@ -117,8 +137,14 @@ class _Comments:
     def __init__(self, actor: Actor, model: type[Task] | type[Epic]) -> None:
         column = f"{model.KIND}_id"
         rows = Comment.objects.visible_to(actor.user).filter(**{f"{column}__isnull": False})
-        ordered = rows.select_related("author").order_by(column, "created_at", "pk").iterator(chunk_size=500)
-        self._groups: Iterator[tuple[int, Iterator[Comment]]] = groupby(ordered, key=lambda row: getattr(row, column))
+        ordered = (
+            rows.select_related("author")
+            .order_by(column, "created_at", "pk")
+            .iterator(chunk_size=500)
+        )
+        self._groups: Iterator[tuple[int, Iterator[Comment]]] = groupby(
+            ordered, key=lambda row: getattr(row, column)
+        )
         self._next: tuple[int, list[Comment]] | None = (0, [])
 
     def of(self, item: Task | Epic) -> list[Comment]:
@@ -129,7 +155,9 @@ class _Comments:
 
 
 def _item_file(item: Task | Epic) -> tuple[str, bytes]:
-    """Return the markdown, and the frontmatter as a separate file if it exceeds the size limit for reading."""
+    """Return the markdown, and the frontmatter as a separate file if it exceeds the size limit for
+    reading.
+    """
     document = document_of(item)
     facts, body = item_frontmatter(item, document), write_body(document["description"])
     text = frontmatter.render(facts, body)
@@ -140,14 +168,18 @@ def _item_file(item: Task | Epic) -> tuple[str, bytes]:
 
 
 def _bytes_of(resource: Resource) -> bytes:
-    return resource.content.encode() if resource.content is not None else bytes(resource.blob or b"")
+    return (
+        resource.content.encode() if resource.content is not None else bytes(resource.blob or b"")
+    )
 
 
 def _facts_beside(resource: Resource, raw: bytes) -> dict[str, Any]:
     """Return only the metadata that cannot be derived from the name and the bytes."""
     found, derived = examine(resource.path, raw), facts_of(resource.path, resource.content or "")
     facts: dict[str, Any] = {
-        name: getattr(resource, name) for name in derived if getattr(resource, name) != derived[name]
+        name: getattr(resource, name)
+        for name in derived
+        if getattr(resource, name) != derived[name]
     }
     if resource.groups:
         facts["groups"] = resource.groups

@@ -1,7 +1,7 @@
 """Preserve the layout of an imported file: frontmatter formatting, line endings and blank lines.
 
-An export reproduces unchanged values as they were written: order, quoting, number formats, precision of times. Changed
-values are written in our format.
+An export reproduces unchanged values as they were written: order, quoting, number formats,
+precision of times. Changed values are written in our format.
 """
 
 from typing import Any
@@ -9,10 +9,23 @@ from typing import Any
 from resources_app.errors import ValidationFailed
 from resources_app.files import frontmatter
 from resources_app.history.documents import document_of
-from resources_app.interchange.item_files import ItemFile, Layout, layout_of, read_item_file, unix_lines
+from resources_app.interchange.item_files import (
+    ItemFile,
+    Layout,
+    layout_of,
+    read_item_file,
+    unix_lines,
+)
 from resources_app.interchange.tree import item_path
 from resources_app.models import Epic, Task
-from resources_app.reading.markdown import BOOKKEEPING, Facts, frontmatter_of, item_frontmatter, read_body, write_body
+from resources_app.reading.markdown import (
+    BOOKKEEPING,
+    Facts,
+    frontmatter_of,
+    item_frontmatter,
+    read_body,
+    write_body,
+)
 
 # Key in the import's bookkeeping.
 LAYOUT = "layout"
@@ -25,7 +38,10 @@ _NO_ENTRY = ("#", "-", " ", "\t", "]", "}", "\n")
 
 def item_text(item: Task | Epic) -> str:
     """Return the text of the item's file. It always parses to the same values as our own format."""
-    document, path = document_of(item), item_path(item.KIND, item.ref, archived=item.archived_at is not None)
+    document, path = (
+        document_of(item),
+        item_path(item.KIND, item.ref, archived=item.archived_at is not None),
+    )
     layout: Layout = item.extra.get(BOOKKEEPING, {}).get(LAYOUT, {})
     facts, description = item_frontmatter(item, document), document["description"]
     plain = frontmatter.render(facts, write_body(description))
@@ -67,7 +83,9 @@ def _statements(path: str, text: str) -> dict[str, Any]:
 
 def _field_statements(item: ItemFile) -> dict[str, Any]:
     names = {*item.values, *item.kept, *item.times}
-    return {name: (item.values.get(name), item.times.get(name), item.kept.get(name)) for name in names}
+    return {
+        name: (item.values.get(name), item.times.get(name), item.kept.get(name)) for name in names
+    }
 
 
 def _with_entries(head: str, changed: set[str], facts: Facts) -> str:
@@ -76,7 +94,11 @@ def _with_entries(head: str, changed: set[str], facts: Facts) -> str:
     present = {_key_of(entry) for entry in entries}
     missing = [name for name in _IDENTITY if name not in present]
     written = [opening, *(frontmatter.render_entry(name, facts[name]) for name in missing)]
-    pending = {name: frontmatter.render_entry(name, facts[name]) for name in facts if name in changed - {*missing}}
+    pending = {
+        name: frontmatter.render_entry(name, facts[name])
+        for name in facts
+        if name in changed - {*missing}
+    }
     for entry in entries:
         name = _key_of(entry)
         if name in changed or _ALSO.get(name) in changed:

@@ -24,8 +24,11 @@ from resources_app.writing.write_path import write_transaction
 _FACTS = ("title", "description", "tags", "groups")
 
 
-def import_file(actor: Actor, tree: Tree, path: str, report: Report, *, as_document: bool = False) -> None:
-    """Import a file. It wins where it differs from the last import; local changes made since then stay.
+def import_file(
+    actor: Actor, tree: Tree, path: str, report: Report, *, as_document: bool = False
+) -> None:
+    """Import a file. It wins where it differs from the last import; local changes made since then
+    stay.
 
     A document is a file outside the folders of the backlog. It is stored below resources/.
     """
@@ -33,7 +36,9 @@ def import_file(actor: Actor, tree: Tree, path: str, report: Report, *, as_docum
     beside = tree.read_facts_beside(path)
     found = examine_upload(stored, tree.read(path, MAX_BINARY_BYTES), beside.get("mime_type"))
     facts = (
-        facts_of(stored, found.text or "") | {"groups": []} | {name: beside[name] for name in _FACTS if name in beside}
+        facts_of(stored, found.text or "")
+        | {"groups": []}
+        | {name: beside[name] for name in _FACTS if name in beside}
     )
     archived_at = _archived_at(beside) if path == f"{ARCHIVE}/{stored}" else None
     with write_transaction():
@@ -56,17 +61,25 @@ def _bring_in_line(
     if resource is None or (resource.archived_at and not archived_at and base.get("archived_at")):
         resource = _create(actor, path, found, facts)
     elif resource.root:
-        raise ValidationFailed("A mirrored file lies at this path; edit it where it is mirrored from.")
+        raise ValidationFailed(
+            "A mirrored file lies at this path; edit it where it is mirrored from."
+        )
     elif _text_changed(resource, found, base) and not resource.archived_at:
         resource = stored_files.replace_content(actor, path, found.raw)
     now = document_of(resource)
-    changed = {name: value for name, value in facts.items() if value != now[name] and value != base.get(name)}
+    changed = {
+        name: value
+        for name, value in facts.items()
+        if value != now[name] and value != base.get(name)
+    }
     internal: Document = {}
     if archived_at and not resource.archived_at and not base.get("archived_at"):
         internal["archived_at"] = archived_at.isoformat()
     _make_groups(changed.get("groups", []))
     edit = Edit({"type": "merge", "value": changed}, changed, internal)
-    WriteSession(actor).save(resource, edit, uri=uri_of(resource), action="archive" if internal else "update")
+    WriteSession(actor).save(
+        resource, edit, uri=uri_of(resource), action="archive" if internal else "update"
+    )
     return resource
 
 
@@ -83,7 +96,9 @@ def _text_changed(resource: Resource, found: Contents, base: Document) -> bool:
 
 def _last_imported(resource: Resource) -> Document:
     """Return the resource as the last import left it, or nothing if it was never imported."""
-    imports = Change.objects.filter(kind=Kind.RESOURCE, object_id=resource.pk, via=Via.IMPORT).order_by("-version")
+    imports = Change.objects.filter(
+        kind=Kind.RESOURCE, object_id=resource.pk, via=Via.IMPORT
+    ).order_by("-version")
     version = imports.values_list("version", flat=True).first()
     return revisions.document_at(Kind.RESOURCE, resource.pk, version) if version else {}
 
@@ -102,6 +117,8 @@ def _archived_at(beside: dict[str, Any]) -> datetime.datetime:
         return timezone.now()
     try:
         moment = datetime.datetime.fromisoformat(beside["archived_at"])
-        return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).astimezone(datetime.UTC)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).astimezone(
+            datetime.UTC
+        )
     except (TypeError, ValueError, OverflowError) as error:
         raise ValidationFailed(f"archived_at is not a time: {beside['archived_at']!r}.") from error

@@ -1,4 +1,6 @@
-"""Import folders of backlog-mcp (FLDR-0001), which have no counterpart here, as epics or as labels of their tasks."""
+"""Import folders of backlog-mcp (FLDR-0001), which have no counterpart here, as epics or as labels
+of their tasks.
+"""
 
 from typing import Literal
 
@@ -34,7 +36,10 @@ class FolderImport:
         self.texts[f"FLDR-{int(match[1]):04d}"] = (path, self.tree.read_text(path))
 
     def apply(self, items: dict[str, ItemFile]) -> list[str]:
-        """Change the items according to the mode and add the epics. Return the paths of the unused folders."""
+        """Change the items according to the mode and add the epics.
+
+        Return the paths of the unused folders.
+        """
         inside = [item for item in items.values() if item.folder]
         for item, mode in zip(inside, self._modes(inside), strict=True):
             item.folders_as = mode
@@ -50,23 +55,41 @@ class FolderImport:
                 item.warnings.append(f"{reason} Kept as it is, but without effect.")
         items |= {epic.ref: epic for epic in epics.values()}
         labelled = {item.folder for item in inside if item.folders_as == "labels"}
-        return [path for ref, (path, _) in self.texts.items() if ref not in epics and ref not in labelled]
+        return [
+            path
+            for ref, (path, _) in self.texts.items()
+            if ref not in epics and ref not in labelled
+        ]
 
     def _modes(self, inside: list[ItemFile]) -> list[str]:
         if self.mode:
             return [self.mode] * len(inside)
-        rows = Task.objects.filter(pk__in=[item.number for item in inside]).values_list("pk", "extra")
-        remembered = {number: extra.get(BOOKKEEPING, {}).get(FOLDERS_AS, "") for number, extra in rows}
+        rows = Task.objects.filter(pk__in=[item.number for item in inside]).values_list(
+            "pk", "extra"
+        )
+        remembered = {
+            number: extra.get(BOOKKEEPING, {}).get(FOLDERS_AS, "") for number, extra in rows
+        }
         return [remembered.get(item.number, "") for item in inside]
 
     def _epics(self, items: dict[str, ItemFile], wanted: set[str]) -> dict[str, ItemFile]:
         """Return the epics that represent folders. Existing ones keep their numbers."""
         known = {
             extra["folder_id"]: number
-            for number, extra in Epic.objects.filter(extra__has_key="folder_id").values_list("pk", "extra")
+            for number, extra in Epic.objects.filter(extra__has_key="folder_id").values_list(
+                "pk", "extra"
+            )
         }
-        written = {item.kept.get("folder_id"): item.number for item in items.values() if item.kind == Kind.EPIC}
-        refs = wanted | set(self.texts) if self.mode == "epics" else wanted | (set(self.texts) & known.keys())
+        written = {
+            item.kept.get("folder_id"): item.number
+            for item in items.values()
+            if item.kind == Kind.EPIC
+        }
+        refs = (
+            wanted | set(self.texts)
+            if self.mode == "epics"
+            else wanted | (set(self.texts) & known.keys())
+        )
         last = Sequence.objects.values_list("last", flat=True).get(prefix=Epic.PREFIX)
         last = max([last, *(item.number for item in items.values() if item.kind == Kind.EPIC)])
         epics: dict[str, ItemFile] = {}
@@ -92,7 +115,9 @@ class FolderImport:
         try:
             item.values["labels"] = labels.clean("labels", [*item.values["labels"], label])
         except ValidationFailed as error:
-            item.warnings.append(f"The folder {item.folder} did not become a label: {error.message}")
+            item.warnings.append(
+                f"The folder {item.folder} did not become a label: {error.message}"
+            )
 
 
 def _put_into(item: ItemFile, epic: str) -> None:

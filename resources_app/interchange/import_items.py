@@ -1,4 +1,6 @@
-"""Import one task or epic and its comments: create it, or update the fields that changed in the file."""
+"""Import one task or epic and its comments: create it, or update the fields that changed in the
+file.
+"""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -12,7 +14,12 @@ from resources_app.history import change_log
 from resources_app.history.documents import MODELS, document_of, uri_of, visible_tasks
 from resources_app.history.revisions import Document
 from resources_app.identity.roles import Actor
-from resources_app.interchange.comment_files import AUTHORS, CommentLine, author_key, remembered_authors
+from resources_app.interchange.comment_files import (
+    AUTHORS,
+    CommentLine,
+    author_key,
+    remembered_authors,
+)
 from resources_app.interchange.file_layout import LAYOUT, item_text, needed_layout
 from resources_app.interchange.import_folders import FOLDERS_AS
 from resources_app.interchange.item_files import ItemFile, digest_of
@@ -32,7 +39,9 @@ Present = dict[tuple[Any, str | None, str], list[Comment]]
 
 
 class ItemImport:
-    def __init__(self, actor: Actor, file: ItemFile, comments: list[CommentLine], report: Report) -> None:
+    def __init__(
+        self, actor: Actor, file: ItemFile, comments: list[CommentLine], report: Report
+    ) -> None:
         self.actor = actor
         self.file = file
         self.comments = comments
@@ -58,7 +67,12 @@ class ItemImport:
         if not self.must_archive or item is None or item.archived_at:
             return
         times = self.file.times
-        at = times.get("archived_at") or times.get("updated_at") or times.get("created_at") or timezone.now()
+        at = (
+            times.get("archived_at")
+            or times.get("updated_at")
+            or times.get("created_at")
+            or timezone.now()
+        )
         with write_transaction():
             internal = {"archived_at": at.isoformat(), "extra": self._extra(document_of(item))}
             edit = Edit({"type": "archive"}, internal=internal)
@@ -67,7 +81,9 @@ class ItemImport:
 
     def _find(self) -> Task | Epic | None:
         rows: Any = MODELS[self.file.kind].objects
-        found: Task | Epic | None = rows.select_related("assignee").filter(pk=self.file.number).first()
+        found: Task | Epic | None = (
+            rows.select_related("assignee").filter(pk=self.file.number).first()
+        )
         return found
 
     # Items
@@ -88,7 +104,11 @@ class ItemImport:
     def _update(self, session: WriteSession, item: Task | Epic) -> bool:
         before = document_of(item)
         self._settle_references(before)
-        changed = {name: value for name, value in self._wanted(item, before).items() if value != before[name]}
+        changed = {
+            name: value
+            for name, value in self._wanted(item, before).items()
+            if value != before[name]
+        }
         internal: Document = {"extra": self._extra(before)}
         moved = self._base(item).get("archived") != self.said["archived"]
         self.must_archive = self.file.archived and moved and not self._is_outdated(item)
@@ -98,15 +118,22 @@ class ItemImport:
         if not changed and "archived_at" not in internal and as_before:
             return False
         if self._is_outdated(item):
-            self.file.warnings.append("It was changed here after the file was written; the file was not taken over.")
+            self.file.warnings.append(
+                "It was changed here after the file was written; the file was not taken over."
+            )
             return False
         session.save(
-            item, Edit({"type": "merge", "value": changed}, changed, internal), uri=uri_of(item), action="update"
+            item,
+            Edit({"type": "merge", "value": changed}, changed, internal),
+            uri=uri_of(item),
+            action="update",
         )
         return True
 
     def _wanted(self, item: Task | Epic, before: Document) -> Document:
-        """Return the wanted value of each field: from the file if the file changed, else the current one."""
+        """Return the wanted value of each field: from the file if the file changed, else the
+        current one.
+        """
         wanted: Document = {}
         for name, value in self.file.values.items():
             if self._base(item).get(name) != self.said[name]:
@@ -116,12 +143,17 @@ class ItemImport:
         return wanted
 
     def _found_since(self, name: str, value: Any, before: Document) -> Any:
-        """Return the value with users, epics or tasks named in the file that did not exist at the last import."""
+        """Return the value with users, epics or tasks named in the file that did not exist at the
+        last import.
+        """
         missed = kept_keys(before).get(name)
         if missed and name in _ONE_REFERENCE and before[name] is None:
             return value
         if missed and name == "depends_on":
-            return [*before[name], *(ref for ref in value if ref in missed and ref not in before[name])]
+            return [
+                *before[name],
+                *(ref for ref in value if ref in missed and ref not in before[name]),
+            ]
         return before[name]
 
     def _base(self, item: Task | Epic) -> dict[str, str]:
@@ -129,13 +161,18 @@ class ItemImport:
         return base
 
     def _is_outdated(self, item: Task | Epic) -> bool:
-        """Return whether the file is older than the item. Only relevant if the item was never imported."""
+        """Return whether the file is older than the item.
+
+        Only relevant if the item was never imported.
+        """
         written = self.file.times.get("updated_at")
         return not self._base(item) and written is not None and written < item.updated_at
 
     def _has_layout(self, item: Task | Epic, internal: Document) -> bool:
         """Return whether an export would reproduce the file."""
-        stored, found = (extra.get(BOOKKEEPING, {}).get(LAYOUT) for extra in (item.extra, internal["extra"]))
+        stored, found = (
+            extra.get(BOOKKEEPING, {}).get(LAYOUT) for extra in (item.extra, internal["extra"])
+        )
         return stored == found or digest_of(item_text(item)) == self.file.digest
 
     def _extra(self, before: Document) -> dict[str, Any]:
@@ -159,7 +196,11 @@ class ItemImport:
         for name in _ONE_REFERENCE:
             value = values.get(name)
             if value and not (before and before[name] == value) and not self._exists(name, value):
-                self.file.keep(name, value, f"There is no {'user' if name == 'assignee' else 'live epic'} {value}.")
+                self.file.keep(
+                    name,
+                    value,
+                    f"There is no {'user' if name == 'assignee' else 'live epic'} {value}.",
+                )
                 values[name] = None
         if values.get("depends_on"):
             self._settle_dependencies(values["depends_on"])
@@ -171,7 +212,11 @@ class ItemImport:
         known = visible_tasks(self.actor, [ref for ref in refs if ref != self.file.ref])
         for ref in refs:
             if ref not in known:
-                self.file.keep("depends_on", [ref], f"It cannot depend on {ref}, which does not exist or is itself.")
+                self.file.keep(
+                    "depends_on",
+                    [ref],
+                    f"It cannot depend on {ref}, which does not exist or is itself.",
+                )
         self.file.values["depends_on"] = [ref for ref in refs if ref in known]
 
     def _exists(self, name: str, value: str) -> bool:
@@ -184,7 +229,11 @@ class ItemImport:
     def _strangers(self) -> dict[str, list[str]]:
         """Return comment authors without an account here, by the time of the comment."""
         names = {line.author for line in self.comments if line.author}
-        known = set(User.objects.filter(username__in=names).values_list("username", flat=True)) if names else set()
+        known = (
+            set(User.objects.filter(username__in=names).values_list("username", flat=True))
+            if names
+            else set()
+        )
         strangers: dict[str, list[str]] = defaultdict(list)
         for line in self.comments:
             if line.author and line.author not in known:
@@ -203,7 +252,12 @@ class ItemImport:
                         self._add_comment(session, item, line, present, authors)
 
     def _add_comment(
-        self, session: WriteSession, item: Task | Epic, line: CommentLine, present: Present, authors: dict[str, User]
+        self,
+        session: WriteSession,
+        item: Task | Epic,
+        line: CommentLine,
+        present: Present,
+        authors: dict[str, User],
     ) -> None:
         twins = present.get((line.created_at, line.author, line.agent), [])
         comment = twins.pop(0) if twins else None
@@ -224,7 +278,13 @@ class ItemImport:
         present: Present = defaultdict(list)
         for comment in item.comments.select_related("author").order_by("created_at", "pk"):
             strangers = names.get(author_key(comment.created_at), [])
-            author = comment.author.username if comment.author else strangers.pop(0) if strangers else None
+            author = (
+                comment.author.username
+                if comment.author
+                else strangers.pop(0)
+                if strangers
+                else None
+            )
             present[comment.created_at, author, comment.agent].append(comment)
         return present
 

@@ -1,6 +1,7 @@
 """Import a folder of backlog files through the write path. Running it again changes nothing.
 
-The file wins where it changed since its last import; local changes made since then stay. Nothing is deleted.
+The file wins where it changed since its last import; local changes made since then stay. Nothing is
+deleted.
 """
 
 import re
@@ -37,7 +38,8 @@ Progress = Callable[[str], None]
 
 _ITEM_NAME = re.compile(r"(?:TASK|EPIC)-[0-9]++.*\.md", re.ASCII | re.IGNORECASE)
 _FOLDER_NAME = re.compile(r"FLDR-[0-9]++.*\.md", re.ASCII | re.IGNORECASE)
-# Other kinds that newer versions of backlog-mcp keep among the tasks: MLST-0001, ARTF-0001, CRON-0001 …
+# Other kinds that newer versions of backlog-mcp keep among the tasks: MLST-0001, ARTF-0001,
+# CRON-0001 …
 _OTHER_NAME = re.compile(r"(?!TASK|EPIC)[A-Z]{2,8}-[0-9]++.*\.md", re.ASCII)
 _STORED = tuple(f"{start}{area}/" for area in AREAS for start in ("", f"{ARCHIVE}/"))
 _ITEM_FOLDERS = (*FOLDERS.values(), ARCHIVE)
@@ -109,7 +111,13 @@ def _is_item(path: str, name: str, top: str) -> bool:
 
 class _Import:
     def __init__(
-        self, actor: Actor, root: Path, progress: Progress, folders: FolderMode | None, *, documents: bool
+        self,
+        actor: Actor,
+        root: Path,
+        progress: Progress,
+        folders: FolderMode | None,
+        *,
+        documents: bool,
     ) -> None:
         self.actor = actor
         self.tree = Tree(root)
@@ -137,7 +145,9 @@ class _Import:
         return self.report
 
     def _import_file(self, path: str, *, as_document: bool = False) -> None:
-        step = partial(import_file, self.actor, self.tree, path, self.report, as_document=as_document)
+        step = partial(
+            import_file, self.actor, self.tree, path, self.report, as_document=as_document
+        )
         self._guard(path, step)
         self.progress(path)
 
@@ -204,7 +214,10 @@ class _Import:
 
 
 def _dependency_order(tasks: dict[str, ItemFile]) -> list[str]:
-    """Order tasks after their dependencies, depth first. A dependency that closes a cycle is set aside."""
+    """Order tasks after their dependencies, depth first.
+
+    A dependency that closes a cycle is set aside.
+    """
     order: dict[str, None] = {}
     for start in tasks:
         path: dict[str, Iterator[str]] = {}
@@ -221,7 +234,9 @@ def _dependency_order(tasks: dict[str, ItemFile]) -> list[str]:
     return list(order)
 
 
-def _enter(ref: str, tasks: dict[str, ItemFile], path: dict[str, Iterator[str]], order: dict[str, None]) -> None:
+def _enter(
+    ref: str, tasks: dict[str, ItemFile], path: dict[str, Iterator[str]], order: dict[str, None]
+) -> None:
     if ref not in order:
         path[ref] = iter([need for need in tasks[ref].values["depends_on"] if need in tasks])
 

@@ -1,4 +1,7 @@
-"""Parse the markdown file of a task or epic, even if hand-edited. Values that fit no field are kept. Pure."""
+"""Parse the markdown file of a task or epic, even if hand-edited.
+
+Values that fit no field are kept. Pure.
+"""
 
 import datetime
 import hashlib
@@ -23,7 +26,8 @@ _ANCHOR = re.compile(r"[:,\[-]\s*&(\w+)", re.ASCII)
 _KINDS = {"TASK": Kind.TASK, "EPIC": Kind.EPIC}
 _PLAIN = (str, int, float)
 
-# Formatting of a file: verbatim head, blank lines around the text, line endings. See file_layout.py.
+# Formatting of a file: verbatim head, blank lines around the text, line endings. See
+# file_layout.py.
 Layout = dict[str, Any]
 
 
@@ -31,7 +35,8 @@ Layout = dict[str, Any]
 class ItemFile:
     """Hold a parsed file.
 
-    `values` has every field; `kept` has the keys and values that fit no field, as named in the file.
+    `values` has every field; `kept` has the keys and values that fit no field, as named in the
+    file.
     """
 
     path: str
@@ -59,8 +64,13 @@ class ItemFile:
         self.warnings.append(f"{reason} Kept as it is, but without effect.")
 
     def digests(self) -> dict[str, str]:
-        """Return a digest per field. The next import compares them to detect changes in the file."""
-        fields = {name: _digest([value, self.kept.get(name)]) for name, value in self.values.items()}
+        """Return a digest per field.
+
+        The next import compares them to detect changes in the file.
+        """
+        fields = {
+            name: _digest([value, self.kept.get(name)]) for name, value in self.values.items()
+        }
         return fields | {"archived": _digest(self.archived)}
 
 
@@ -73,17 +83,21 @@ def read_item_file(
 ) -> ItemFile:
     """Parse a file. Raises ValidationFailed only if nothing can be made of it.
 
-    `beside` is frontmatter that was too long for the file. `as_epic` is the number of the epic that a folder of
-    backlog-mcp becomes.
+    `beside` is frontmatter that was too long for the file. `as_epic` is the number of the epic that
+    a folder of backlog-mcp becomes.
     """
     written = text
     text = unix_lines(written)
     parsed = frontmatter.parse(text)
     if _repeats_itself(parsed):
-        raise ValidationFailed("Its frontmatter uses YAML aliases, which are refused: they can grow without bounds.")
+        raise ValidationFailed(
+            "Its frontmatter uses YAML aliases, which are refused: they can grow without bounds."
+        )
     if not parsed.head and text.startswith("---"):
         raise ValidationFailed(
-            parsed.problems[0] if parsed.problems else "The frontmatter does not end: no second '---'."
+            parsed.problems[0]
+            if parsed.problems
+            else "The frontmatter does not end: no second '---'."
         )
     facts = parsed.frontmatter | (beside or {})
     item = _identify(path, facts) if as_epic is None else _folder_as_epic(path, facts, as_epic)
@@ -104,13 +118,18 @@ def read_item_file(
 
 
 def _repeats_itself(parsed: frontmatter.Parsed) -> bool:
-    """Return whether an anchor (&name) is referenced (*name). In valid frontmatter these are parts of quoted text."""
+    """Return whether an anchor (&name) is referenced (*name).
+
+    In valid frontmatter these are parts of quoted text.
+    """
     anchors = _ANCHOR.findall(parsed.head) if parsed.problems else []
     return any(f"*{name}" in parsed.head for name in anchors)
 
 
 def layout_of(written: str, head: str, body: str) -> Layout:
-    """Return the layout, or nothing for a file without frontmatter, because our exports always have some."""
+    """Return the layout, or nothing for a file without frontmatter, because our exports always have
+    some.
+    """
     rest = body.removeprefix("\n")
     layout = {
         "head": head,
@@ -123,7 +142,10 @@ def layout_of(written: str, head: str, body: str) -> Layout:
 
 
 def unix_lines(text: str) -> str:
-    """Normalize line endings of files saved on Windows (CRLF frontmatter). A CR inside our own texts stays."""
+    """Normalize line endings of files saved on Windows (CRLF frontmatter).
+
+    A CR inside our own texts stays.
+    """
     text = text.removeprefix("\ufeff")
     return text.replace("\r\n", "\n") if text.partition("\n")[0].endswith("\r") else text
 
@@ -135,18 +157,28 @@ def _identify(path: str, facts: dict[str, Any]) -> ItemFile:
     match = by_key or by_name
     if match is None:
         named = "" if given is None else f" ({given!r} is none)"
-        raise ValidationFailed(f"There is no id like TASK-0001 in the frontmatter{named} or the file name.")
+        raise ValidationFailed(
+            f"There is no id like TASK-0001 in the frontmatter{named} or the file name."
+        )
     item = ItemFile(path, _KINDS[match[1].upper()], int(match[2]))
     if item.number == 0:
         raise ValidationFailed("Ids count from 1.")
     if given is not None and by_key is None:
-        item.warnings.append(f"The id {given!r} is not a valid id; taken from the file name: {item.ref}.")
+        item.warnings.append(
+            f"The id {given!r} is not a valid id; taken from the file name: {item.ref}."
+        )
     elif by_key and by_name and int(by_name[2]) != item.number:
-        item.warnings.append(f"The id in the file is {item.ref}, which counts, not the file's name.")
+        item.warnings.append(
+            f"The id in the file is {item.ref}, which counts, not the file's name."
+        )
     if facts.get("type") in (None, item.kind):
         facts.pop("type", None)
     else:
-        item.keep("type", facts.pop("type"), f"By its id it is {'an' if item.kind == Kind.EPIC else 'a'} {item.kind}.")
+        item.keep(
+            "type",
+            facts.pop("type"),
+            f"By its id it is {'an' if item.kind == Kind.EPIC else 'a'} {item.kind}.",
+        )
     return item
 
 
@@ -172,7 +204,9 @@ def _take_title(item: ItemFile, facts: dict[str, Any], body: str) -> str:
     if raw is not None:
         item.warnings.append(f"The title {raw!r} is no text.")
     heading = _HEADING.search(body)
-    title = shorten_title(heading_text(heading[1]) if heading else "") or PurePosixPath(item.path).stem
+    title = (
+        shorten_title(heading_text(heading[1]) if heading else "") or PurePosixPath(item.path).stem
+    )
     item.warnings.append(f"There is no title; it became {title!r}.")
     return title
 
@@ -209,7 +243,10 @@ def _read_time(raw: Any) -> datetime.datetime | None:
 
 
 def _take_parent(item: ItemFile, facts: dict[str, Any]) -> None:
-    """Read parent_id, the newer name of epic_id. An epic has neither, and only an epic can be a parent here."""
+    """Read parent_id, the newer name of epic_id.
+
+    An epic has neither, and only an epic can be a parent here.
+    """
     if item.kind == Kind.EPIC or facts.get("parent_id") is None:
         return
     parent = facts.pop("parent_id")
@@ -243,7 +280,9 @@ def _take_word(item: ItemFile, facts: dict[str, Any], name: str) -> None:
         item.values[name] = declared.empty if given is None else declared.clean(name, given)
     except ValidationFailed as error:
         item.values[name] = declared.empty
-        reason = f"It is none of {', '.join(declared.choices)}." if declared.choices else error.message
+        reason = (
+            f"It is none of {', '.join(declared.choices)}." if declared.choices else error.message
+        )
         item.keep(name, raw, f"{name} {raw!r} cannot be used: {reason}")
 
 
@@ -265,7 +304,11 @@ def _usable_entries(item: ItemFile, declared: Field, raw: list[Any]) -> list[Any
         try:
             usable = declared.clean(declared.name, [*usable, _normal_entry(declared.name, entry)])
         except ValidationFailed as error:
-            item.keep(declared.name, [entry], f"{declared.name}: {str(entry)[:80]!r} cannot be used: {error.message}")
+            item.keep(
+                declared.name,
+                [entry],
+                f"{declared.name}: {str(entry)[:80]!r} cannot be used: {error.message}",
+            )
     return usable
 
 
@@ -299,7 +342,11 @@ def _as_choice(raw: Any) -> Any:
 def _as_day(raw: Any) -> Any:
     """Drop the time of day, which is irrelevant for a due date."""
     try:
-        return datetime.datetime.fromisoformat(raw.strip()).date().isoformat() if isinstance(raw, str) else raw
+        return (
+            datetime.datetime.fromisoformat(raw.strip()).date().isoformat()
+            if isinstance(raw, str)
+            else raw
+        )
     except ValueError:
         return raw
 

@@ -1,4 +1,7 @@
-"""Mirror the files of the configured roots as resources. A hash detects changes; no link is followed."""
+"""Mirror the files of the configured roots as resources.
+
+A hash detects changes; no link is followed.
+"""
 
 import os
 from collections.abc import Callable, Collection, Iterator
@@ -47,14 +50,20 @@ class ScanReport:
 
 @dataclass
 class _Listing:
-    """List the files of a root. The content of `unread` folders is unknown, so nothing below them counts as removed."""
+    """List the files of a root.
+
+    The content of `unread` folders is unknown, so nothing below them counts as removed.
+    """
 
     files: list[tuple[str, ...]] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
 
 def scan(progress: Progress | None = None, forget: Collection[str] = ()) -> ScanReport:
-    """Scan all roots. `forget` names roots that are no longer configured and whose files are to be archived."""
+    """Scan all roots.
+
+    `forget` names roots that are no longer configured and whose files are to be archived.
+    """
     report = ScanReport()
     _report_forgotten(report, forget)
     listings = [(mount, _list_files(mount, report)) for mount in mounts()]
@@ -69,7 +78,10 @@ def scan(progress: Progress | None = None, forget: Collection[str] = ()) -> Scan
 def scan_resources(running: RunningJob) -> None:
     report = scan(running.progress)
     total = report.added + report.changed + report.unchanged
-    note = f"{report.added} added, {report.changed} changed, {report.removed} removed, {len(report.skipped)} skipped"
+    note = (
+        f"{report.added} added, {report.changed} changed, {report.removed} removed,"
+        f" {len(report.skipped)} skipped"
+    )
     running.progress(total, total, note)
 
 
@@ -109,7 +121,10 @@ class _Mirror:
         """Archive removed files first: a file may have become a folder of the same name."""
         listed = {self.mount.path_of(parts) for parts in listing.files}
         kept = tuple(f"{path}/" for path in listing.unread)
-        _archive([path for path in self.known if path not in listed and not path.startswith(kept)], self.report)
+        _archive(
+            [path for path in self.known if path not in listed and not path.startswith(kept)],
+            self.report,
+        )
         refused: list[str] = []
         for ahead in _read_ahead(self._changed_files(listing, refused)):
             for part in time_slices(ahead):
@@ -142,12 +157,16 @@ class _Mirror:
             for changed in part:
                 self._mirror(session, *changed)
 
-    def _mirror(self, session: WriteSession, path: str, found: FileReading, facts: Document) -> None:
+    def _mirror(
+        self, session: WriteSession, path: str, found: FileReading, facts: Document
+    ) -> None:
         row = Resource.objects.select_for_update(no_key=True).filter(path=path).first()
         if not self.alone and (reason := _occupied(path, row)):
             self.report.skipped.append((path, reason))
         elif row is None:
-            stored_files.insert(session, path, self._chain(path), found, facts, root=self.mount.name)
+            stored_files.insert(
+                session, path, self._chain(path), found, facts, root=self.mount.name
+            )
             self.report.added += 1
         elif row.archived_at:
             stored_files.renew(session, row, found, facts, action="create", root=self.mount.name)
@@ -166,7 +185,9 @@ class _Mirror:
 
 
 def _others_at(mount: Mount) -> QuerySet[Resource]:
-    """Return the resources that could clash with a mirrored file: others at, inside or around the root's path."""
+    """Return the resources that could clash with a mirrored file: others at, inside or around the
+    root's path.
+    """
     around = [*folders.ancestor_paths(mount.prefix), mount.prefix]
     others = Resource.objects.live().exclude(root=mount.name)
     return others.filter(Q(path__startswith=f"{mount.prefix}/") | Q(path__in=around))
@@ -222,7 +243,9 @@ def _report_forgotten(report: ScanReport, forget: Collection[str]) -> None:
         if name in forget:
             _archive(list(left.filter(root=name).values_list("path", flat=True)), report)
         else:
-            reason = f"is not configured any more; 'scan_resources --forget {name}' archives its files"
+            reason = (
+                f"is not configured any more; 'scan_resources --forget {name}' archives its files"
+            )
             report.skipped.append((name, reason))
 
 
@@ -248,7 +271,9 @@ class _Walk:
     def enter(self, parent: int | None, name: str, parts: tuple[str, ...]) -> None:
         if is_own_data(self.mount, parts):
             return
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if parent is None else os.O_NOFOLLOW)
+        flags = (
+            os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if parent is None else os.O_NOFOLLOW)
+        )
         try:
             descriptor = os.open(name, flags, dir_fd=parent)
         except OSError as error:

@@ -1,4 +1,6 @@
-"""Read and write a folder of backlog files, never through a symbolic link, and define its layout."""
+"""Read and write a folder of backlog files, never through a symbolic link, and define its
+layout.
+"""
 
 import json
 import os
@@ -86,10 +88,14 @@ class Tree:
         Links are reported and not followed; hidden files and folders are reported by name only.
         """
         for place, folders, names in os.walk(self.root):
-            visible = [name for name in sorted(folders) if not self._passes_over(place, name, report)]
+            visible = [
+                name for name in sorted(folders) if not self._passes_over(place, name, report)
+            ]
             folders[:] = visible
             yield from (
-                self._relative(place, name) for name in sorted(names) if not self._passes_over(place, name, report)
+                self._relative(place, name)
+                for name in sorted(names)
+                if not self._passes_over(place, name, report)
             )
 
     def _passes_over(self, place: str, name: str, report: Report) -> bool:
@@ -114,7 +120,9 @@ class Tree:
             if not stat.S_ISREG(facts.st_mode):
                 raise ValidationFailed("It is not a plain file.")
             if facts.st_size > max_bytes:
-                raise ValidationFailed(f"The file must be at most {max_bytes} bytes (got {facts.st_size}).")
+                raise ValidationFailed(
+                    f"The file must be at most {max_bytes} bytes (got {facts.st_size})."
+                )
             return file.read(max_bytes)
 
     def _open(self, path: str) -> int:
@@ -126,10 +134,14 @@ class Tree:
                 below = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=above)
                 os.close(above)
                 above = below
-            return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=above)
+            return os.open(
+                name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=above
+            )
         except OSError as error:
             linked = self._first_link(path)
-            reason = f"{linked} is a symbolic link and was not followed" if linked else error.strerror
+            reason = (
+                f"{linked} is a symbolic link and was not followed" if linked else error.strerror
+            )
             raise ValidationFailed(f"It cannot be read: {reason}.") from error
         finally:
             os.close(above)
@@ -192,7 +204,9 @@ class Tree:
             if folder == self.root:
                 return
             if folder.is_symlink():
-                raise ValidationFailed(f"{folder.name} is a symbolic link; nothing is written through it.")
+                raise ValidationFailed(
+                    f"{folder.name} is a symbolic link; nothing is written through it."
+                )
 
     def _holds(self, place: Path, content: bytes) -> bool:
         if place.is_symlink() or not place.is_file() or place.stat().st_size != len(content):

@@ -1,7 +1,8 @@
-"""Run durable background jobs. A Job row is leased by one worker at a time and reclaimed when that worker dies.
+"""Run durable background jobs. A Job row is leased by one worker at a time and reclaimed when that
+worker dies.
 
-Celery only wakes a worker; a lost wake-up delays the job until the next sweep. A function may run again after a crash,
-so it must be idempotent.
+Celery only wakes a worker; a lost wake-up delays the job until the next sweep. A function may run
+again after a crash, so it must be idempotent.
 """
 
 import re
@@ -36,7 +37,10 @@ logger = structlog.get_logger("backlog.jobs")
 
 
 class LostLease(Exception):
-    """Signal that another worker has claimed the job or that it is over. The worker must stop writing."""
+    """Signal that another worker has claimed the job or that it is over.
+
+    The worker must stop writing.
+    """
 
 
 @dataclass
@@ -54,17 +58,24 @@ class RunningJob:
     finished: bool = field(default=False, init=False)
 
     def heartbeat(self) -> None:
-        """Extend the lease. Inside a transaction this also fences it: the row stays locked until the effects commit."""
+        """Extend the lease.
+
+        Inside a transaction this also fences it: the row stays locked until the effects commit.
+        """
         self._write(lease_until=clock.now() + LEASE)
 
     def progress(self, done: int, total: int, note: str = "") -> None:
-        self._write(lease_until=clock.now() + LEASE, progress={"done": done, "total": total, "note": note})
+        self._write(
+            lease_until=clock.now() + LEASE, progress={"done": done, "total": total, "note": note}
+        )
 
     @contextmanager
     def finish(self) -> Iterator[None]:
         """Commit the writes of the block together with the state "done", or neither."""
         with transaction.atomic():
-            self._write(state=Job.State.DONE, finished_at=clock.now(), lease_until=None, last_error="")
+            self._write(
+                state=Job.State.DONE, finished_at=clock.now(), lease_until=None, last_error=""
+            )
             yield
         self.finished = True
 
@@ -75,12 +86,16 @@ class RunningJob:
         run_at = clock.now() + FIRST_DELAY * 2 ** (self.attempt - 1)
         try:
             with transaction.atomic():
-                self._write(state=Job.State.PENDING, run_at=run_at, lease_until=None, last_error=error)
+                self._write(
+                    state=Job.State.PENDING, run_at=run_at, lease_until=None, last_error=error
+                )
         except IntegrityError:
             self._give_up(f"{error} (the same work is already waiting as a newer job)")
 
     def _give_up(self, error: str) -> None:
-        self._write(state=Job.State.FAILED, finished_at=clock.now(), lease_until=None, last_error=error)
+        self._write(
+            state=Job.State.FAILED, finished_at=clock.now(), lease_until=None, last_error=error
+        )
 
     def _write(self, **columns: Any) -> None:
         mine = Job.objects.filter(pk=self.id, state=Job.State.RUNNING, attempts=self.attempt)
@@ -93,7 +108,10 @@ _functions: dict[str, JobFunction] = {}
 
 
 def job(kind: str) -> Callable[[JobFunction], JobFunction]:
-    """Register the function for a kind of job. It must call heartbeat() or progress() well within the lease."""
+    """Register the function for a kind of job.
+
+    It must call heartbeat() or progress() well within the lease.
+    """
 
     def register(function: JobFunction) -> JobFunction:
         _functions[kind] = function
@@ -113,7 +131,10 @@ def enqueue(
     requested_by: User | None = None,
     run_at: datetime | None = None,
 ) -> Job:
-    """Enqueue a job in the caller's transaction. If a job with the same key is pending, return that job instead."""
+    """Enqueue a job in the caller's transaction.
+
+    If a job with the same key is pending, return that job instead.
+    """
     now = clock.now()
     wanted = Job(
         kind=kind,
@@ -132,14 +153,20 @@ def enqueue(
 
 def _insert_or_join(wanted: Job) -> Job:
     while True:
-        # Locked until our transaction ends: no worker may start the job before its cause is visible.
-        if waiting := Job.objects.select_for_update().filter(key=wanted.key, state=Job.State.PENDING).first():
+        # Locked until our transaction ends: no worker may start the job before its cause is
+        # visible.
+        if (
+            waiting := Job.objects.select_for_update()
+            .filter(key=wanted.key, state=Job.State.PENDING)
+            .first()
+        ):
             return waiting
         try:
             with transaction.atomic():
                 wanted.save(force_insert=True)
         except IntegrityError:
-            continue  # another transaction committed first; its job may be claimed already, so look again
+            # Another transaction committed first. Its job may be claimed already, so look again.
+            continue
         return wanted
 
 
@@ -152,7 +179,9 @@ def retry(job_id: int) -> Job:
     if failed is None:
         raise NotFound(f"There is no job {job_id}.")
     if failed.state != Job.State.FAILED:
-        raise InvalidOperation(f"Job {job_id} is {failed.state}; only a failed one can be retried.", allowed=["failed"])
+        raise InvalidOperation(
+            f"Job {job_id} is {failed.state}; only a failed one can be retried.", allowed=["failed"]
+        )
     return enqueue(failed.kind, failed.payload, failed.key, failed.requested_by)
 
 
@@ -170,13 +199,19 @@ def _claim(jobs: QuerySet[Job]) -> RunningJob | None:
         row = jobs.filter(_claimable(clock.now())).select_for_update(skip_locked=True).first()
         if row is None:
             return None
-        row.state, row.attempts, row.lease_until = Job.State.RUNNING, row.attempts + 1, clock.now() + LEASE
+        row.state, row.attempts, row.lease_until = (
+            Job.State.RUNNING,
+            row.attempts + 1,
+            clock.now() + LEASE,
+        )
         row.save(update_fields=["state", "attempts", "lease_until"])
     return RunningJob(row.pk, row.kind, row.payload, row.attempts, row.requested_by_id)
 
 
 def _claimable(now: datetime) -> Q:
-    """Match jobs that are due while the same work is not running, and jobs abandoned by a dead worker."""
+    """Match jobs that are due while the same work is not running, and jobs abandoned by a dead
+    worker.
+    """
     same_work = Job.objects.filter(key=OuterRef("key"), state=Job.State.RUNNING)
     # A job requested for immediate execution is due even if the clock was set back.
     due = Q(run_at__lte=now) | Q(run_at=F("created_at"))
@@ -193,12 +228,18 @@ def run(running: RunningJob) -> None:
     except LostLease as lost:
         logger.warning("job_lease_lost", job=str(lost))
     except Exception as error:  # worker boundary: any exception of a job is recorded on its row
-        logger.exception("job_failed", job_id=running.id, kind=running.kind, attempt=running.attempt)
+        logger.exception(
+            "job_failed", job_id=running.id, kind=running.kind, attempt=running.attempt
+        )
         _record_failure(running, error)
 
 
 def _record_failure(running: RunningJob, error: Exception) -> None:
-    text = f"No worker knows the kind {running.kind!r}." if running.kind not in _functions else describe(error)
+    text = (
+        f"No worker knows the kind {running.kind!r}."
+        if running.kind not in _functions
+        else describe(error)
+    )
     try:
         running.fail(text)
     except LostLease as lost:
@@ -206,7 +247,10 @@ def _record_failure(running: RunningJob, error: Exception) -> None:
 
 
 def sweep() -> int:
-    """Run the jobs that no wake-up reached or dead workers left. Starts no new job after SWEEP_SECONDS."""
+    """Run the jobs that no wake-up reached or dead workers left.
+
+    Starts no new job after SWEEP_SECONDS.
+    """
     _give_up_on_deadly_jobs()
     deadline = time.monotonic() + SWEEP_SECONDS
     ran = 0
@@ -217,9 +261,13 @@ def sweep() -> int:
 
 
 def _give_up_on_deadly_jobs() -> None:
-    dead = Job.objects.filter(clock.abandoned(LEASE), state=Job.State.RUNNING, attempts__gte=MAX_ATTEMPTS)
+    dead = Job.objects.filter(
+        clock.abandoned(LEASE), state=Job.State.RUNNING, attempts__gte=MAX_ATTEMPTS
+    )
     reason = f"The worker died or fell silent in each of {MAX_ATTEMPTS} attempts."
-    dead.update(state=Job.State.FAILED, finished_at=clock.now(), lease_until=None, last_error=reason)
+    dead.update(
+        state=Job.State.FAILED, finished_at=clock.now(), lease_until=None, last_error=reason
+    )
 
 
 def lag() -> float:

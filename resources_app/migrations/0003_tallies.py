@@ -1,4 +1,6 @@
-"""Counts of live things by status and priority, so that a list tells its total without counting rows."""
+"""Counts of live things by status and priority, so that a list tells its total without counting
+rows.
+"""
 
 from django.db import migrations, models
 from django.db.models import Count, F, Q

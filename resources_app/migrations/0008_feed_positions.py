@@ -1,4 +1,7 @@
-"""A place for positions in the change feed. The release before writes changes without one and orders them by txid."""
+"""A place for positions in the change feed.
+
+The release before writes changes without one and orders them by txid.
+"""
 
 from django.db import migrations, models
 

@@ -1,7 +1,8 @@
-"""Positions for the changes that are there already, a chunk per transaction, while the site goes on writing.
+"""Positions for the changes that are there already, a chunk per transaction, while the site goes on
+writing.
 
-Interrupted, it goes on where it stopped. What is written meanwhile readers position afterwards: see sequencing.py. The
-index of changes without a position comes last, when it is all but empty.
+Interrupted, it goes on where it stopped. What is written meanwhile readers position afterwards: see
+sequencing.py. The index of changes without a position comes last, when it is all but empty.
 """
 
 from django.db import migrations, models, transaction
@@ -42,7 +43,8 @@ def position_changes(apps, schema_editor):
     if is_postgresql:
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE resources_app_change")
-            # Every change is updated once. The index of pending changes stays short when they are vacuumed often.
+            # Every change is updated once. The index of pending changes stays short when they are
+            # vacuumed often.
             cursor.execute("ALTER TABLE resources_app_change SET (autovacuum_vacuum_scale_factor = 0.02)")
 
 

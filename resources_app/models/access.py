@@ -23,9 +23,14 @@ class ApiToken(models.Model):
         verbose_name = "API token"
         constraints = [
             models.UniqueConstraint(
-                "user", "name", condition=models.Q(revoked_at__isnull=True), name="token_name_once_per_user"
+                "user",
+                "name",
+                condition=models.Q(revoked_at__isnull=True),
+                name="token_name_once_per_user",
             ),
-            models.CheckConstraint(name="token_scope_known", condition=models.Q(scope__in=["read", "write", "admin"])),
+            models.CheckConstraint(
+                name="token_scope_known", condition=models.Q(scope__in=["read", "write", "admin"])
+            ),
         ]
 
     def __str__(self) -> str:

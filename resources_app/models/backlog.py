@@ -32,23 +32,32 @@ class Item(Versioned, Restrictable):
     status = models.PositiveSmallIntegerField(choices=Status.choices, default=Status.OPEN)
     priority = models.PositiveSmallIntegerField(choices=Priority.choices, default=Priority.NONE)
     labels = SparseJSONField(default=list, blank=True)
-    assignee = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
+    assignee = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
+    )
     due_date = models.DateField(null=True, blank=True)
     due_order = models.GeneratedField(
-        expression=Coalesce("due_date", Value(NO_DUE_DATE)), output_field=models.DateField(), db_persist=True
+        expression=Coalesce("due_date", Value(NO_DUE_DATE)),
+        output_field=models.DateField(),
+        db_persist=True,
     )
     evidence = SparseJSONField(default=list, blank=True)
     blocked_reason = SparseJSONField(default=list, blank=True)
     references = SparseJSONField(default=list, blank=True)
-    # Frontmatter keys of imported files that have no field in the backlog. They are written back on export.
+    # Frontmatter keys of imported files that have no field in the backlog. They are written back on
+    # export.
     extra = SparseJSONField(default=dict, blank=True, editable=False)
 
     class Meta:
         abstract = True
         constraints = [
             models.CheckConstraint(name="%(class)s_title_given", condition=~Q(title="")),
-            models.CheckConstraint(name="%(class)s_status_known", condition=Q(status__in=Status.values)),
-            models.CheckConstraint(name="%(class)s_priority_known", condition=Q(priority__in=Priority.values)),
+            models.CheckConstraint(
+                name="%(class)s_status_known", condition=Q(status__in=Status.values)
+            ),
+            models.CheckConstraint(
+                name="%(class)s_priority_known", condition=Q(priority__in=Priority.values)
+            ),
             models.CheckConstraint(name="%(class)s_version_positive", condition=Q(version__gte=1)),
         ]
         indexes = [
@@ -58,11 +67,20 @@ class Item(Versioned, Restrictable):
             models.Index("status", "number", name="%(class)s_status_order", condition=LIVE),
             models.Index("priority", "number", name="%(class)s_priority_order", condition=LIVE),
             models.Index("status", "updated_at", "number", name="%(class)s_status", condition=LIVE),
-            models.Index("priority", "updated_at", "number", name="%(class)s_priority", condition=LIVE),
-            models.Index("assignee", "updated_at", "number", name="%(class)s_assignee", condition=LIVE),
+            models.Index(
+                "priority", "updated_at", "number", name="%(class)s_priority", condition=LIVE
+            ),
+            models.Index(
+                "assignee", "updated_at", "number", name="%(class)s_assignee", condition=LIVE
+            ),
             models.Index("due_order", "number", name="%(class)s_due", condition=LIVE),
             models.Index("archived_at", "number", name="%(class)s_archived", condition=~LIVE),
-            models.Index("status", "priority", name="%(class)s_restricted", condition=LIVE & Q(restricted=True)),
+            models.Index(
+                "status",
+                "priority",
+                name="%(class)s_restricted",
+                condition=LIVE & Q(restricted=True),
+            ),
         ]
 
     def __str__(self) -> str:
@@ -98,7 +116,14 @@ class Task(Item):
             *Item.Meta.indexes,
             models.Index("epic", "updated_at", "number", name="%(class)s_epic", condition=LIVE),
             # Work order, used by contexts and by the epic page.
-            models.Index("epic", "status", F("priority").desc(), "number", name="%(class)s_in_epic", condition=LIVE),
+            models.Index(
+                "epic",
+                "status",
+                F("priority").desc(),
+                "number",
+                name="%(class)s_in_epic",
+                condition=LIVE,
+            ),
         ]
 
 
@@ -148,7 +173,9 @@ class Comment(Versioned):
 
     task = models.ForeignKey(Task, models.CASCADE, null=True, blank=True, related_name="comments")
     epic = models.ForeignKey(Epic, models.CASCADE, null=True, blank=True, related_name="comments")
-    author = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
+    )
     agent = models.CharField(max_length=100, blank=True, default="")
     body = models.TextField()
 
@@ -158,7 +185,8 @@ class Comment(Versioned):
         constraints = [
             models.CheckConstraint(
                 name="comment_on_one_thing",
-                condition=Q(task__isnull=False, epic__isnull=True) | Q(task__isnull=True, epic__isnull=False),
+                condition=Q(task__isnull=False, epic__isnull=True)
+                | Q(task__isnull=True, epic__isnull=False),
             ),
             models.CheckConstraint(name="comment_body_given", condition=~Q(body="")),
         ]
@@ -192,7 +220,9 @@ class Sequence(models.Model):
 
 
 class Tally(models.Model):
-    """Store one increment or decrement of the count of live, unrestricted items of a kind; see counters.py."""
+    """Store one increment or decrement of the count of live, unrestricted items of a kind; see
+    counters.py.
+    """
 
     kind = models.CharField(max_length=10)
     status = models.PositiveSmallIntegerField()

@@ -1,4 +1,6 @@
-"""Define the base classes of tasks, epics, comments and resources: per-field versions and read restrictions."""
+"""Define the base classes of tasks, epics, comments and resources: per-field versions and read
+restrictions.
+"""
 
 from typing import ClassVar
 
@@ -14,7 +16,8 @@ class Versioned(models.Model):
     version = models.PositiveIntegerField(default=1, editable=False)
     # {field: row version at which the field last changed}; the field's ETag is derived from it.
     field_versions = SparseJSONField(default=dict, editable=False)
-    # Version of the last snapshot and the total weight of the deltas since. They decide when the next snapshot is due.
+    # Version of the last snapshot and the total weight of the deltas since. They decide when the
+    # next snapshot is due.
     snapshot_version = models.PositiveIntegerField(default=1, editable=False)
     delta_weight = models.PositiveIntegerField(default=0, editable=False)
     created_at = models.DateTimeField(editable=False)
@@ -34,8 +37,8 @@ class Restrictable(models.Model):
     """Restrict an object to the named groups. No group means that the whole team can read it."""
 
     groups = SparseJSONField(default=list, blank=True)
-    # `groups` as rows, for the visibility query. Deleting a group leaves `restricted` set, so only admins see the
-    # object.
+    # `groups` as rows, for the visibility query. Deleting a group leaves `restricted` set, so only
+    # admins see the object.
     readers = models.ManyToManyField(Group, blank=True, editable=False)
     restricted = models.BooleanField(default=False, editable=False)
 

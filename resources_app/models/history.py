@@ -1,4 +1,6 @@
-"""Store history: one Change per write, one Revision per write to a versioned object, and idempotency keys."""
+"""Store history: one Change per write, one Revision per write to a versioned object, and
+idempotency keys.
+"""
 
 from django.conf import settings
 from django.db import models
@@ -13,7 +15,8 @@ class Change(models.Model):
     `position` is the order in the feed. It is assigned after commit; see sequencing.py.
     """
 
-    # Feed order of the previous release. Still written for processes of that release that run during an upgrade.
+    # Feed order of the previous release. Still written for processes of that release that run
+    # during an upgrade.
     txid = models.BigIntegerField(default=0, editable=False)
     position = models.BigIntegerField(null=True, editable=False)
     kind = models.CharField(max_length=12, choices=Kind.choices)
@@ -24,7 +27,9 @@ class Change(models.Model):
     action = models.CharField(max_length=20)
     fields = models.JSONField(default=list)
     operation = models.JSONField(default=dict)
-    author = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
+    )
     via = models.CharField(max_length=10, choices=Via.choices)
     agent = models.CharField(max_length=100, blank=True, default="")
     client = models.CharField(max_length=150, blank=True, default="")
@@ -39,7 +44,9 @@ class Change(models.Model):
     class Meta:
         indexes = [
             models.Index("txid", "id", name="change_feed"),
-            models.Index("position", "id", name="change_pending", condition=models.Q(position__isnull=True)),
+            models.Index(
+                "position", "id", name="change_pending", condition=models.Q(position__isnull=True)
+            ),
             models.Index("kind", "object_id", "version", name="change_of_thing"),
             models.Index("author", "agent", "id", name="change_by_agent"),
         ]
@@ -47,7 +54,9 @@ class Change(models.Model):
             models.CheckConstraint(name="change_via_known", condition=models.Q(via__in=Via.values)),
             # The condition makes SQLite create an index instead of copying the table.
             models.UniqueConstraint(
-                fields=["position"], name="change_position_once", condition=models.Q(position__isnull=False)
+                fields=["position"],
+                name="change_position_once",
+                condition=models.Q(position__isnull=False),
             ),
         ]
 
@@ -65,7 +74,9 @@ class Change(models.Model):
 
 
 class Revision(models.Model):
-    """Store the delta from the previous version, and occasionally a snapshot of the whole document."""
+    """Store the delta from the previous version, and occasionally a snapshot of the whole
+    document.
+    """
 
     change = models.OneToOneField(Change, models.PROTECT, primary_key=True, related_name="revision")
     kind = models.CharField(max_length=12, choices=Kind.choices)
@@ -78,7 +89,8 @@ class Revision(models.Model):
         constraints = [
             models.UniqueConstraint("kind", "object_id", "version", name="revision_once"),
             models.CheckConstraint(
-                name="revision_starts_whole", condition=models.Q(version__gt=1) | models.Q(snapshot__isnull=False)
+                name="revision_starts_whole",
+                condition=models.Q(version__gt=1) | models.Q(snapshot__isnull=False),
             ),
         ]
 
@@ -87,7 +99,9 @@ class Revision(models.Model):
 
 
 class IdempotencyKey(models.Model):
-    """Store the response to an idempotency key, so that a retry of the same request does not act twice."""
+    """Store the response to an idempotency key, so that a retry of the same request does not act
+    twice.
+    """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE)
     key = models.CharField(max_length=200)

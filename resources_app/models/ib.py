@@ -10,7 +10,11 @@ from django.core.validators import MaxValueValidator, MinValueValidator, RegexVa
 from django.db import models
 from django.db.models import Q
 
-from resources_app.models.querysets import IBConnectionQuerySet, IBFolderQuerySet, IBResourceQuerySet
+from resources_app.models.querysets import (
+    IBConnectionQuerySet,
+    IBFolderQuerySet,
+    IBResourceQuerySet,
+)
 from resources_app.vocabulary import Kind
 
 HARD_CAP = 600
@@ -27,18 +31,30 @@ class IBConnection(models.Model):
     client_id = models.CharField(
         max_length=64,
         unique=True,
-        validators=[RegexValidator(r"\A[A-Za-z0-9]{2,64}\Z", "Letters and digits, as IntelligenceBank writes it.")],
+        validators=[
+            RegexValidator(
+                r"\A[A-Za-z0-9]{2,64}\Z", "Letters and digits, as IntelligenceBank writes it."
+            )
+        ],
     )
     name = models.CharField(max_length=200)
-    platform_url = models.CharField(max_length=300, help_text="https://company.intelligencebank.com")
-    domains = models.JSONField(default=list, blank=True, help_text="Own domains beside *.intelligencebank.com")
+    platform_url = models.CharField(
+        max_length=300, help_text="https://company.intelligencebank.com"
+    )
+    domains = models.JSONField(
+        default=list, blank=True, help_text="Own domains beside *.intelligencebank.com"
+    )
     is_enabled = models.BooleanField(default=True)
     calls_per_minute = models.PositiveIntegerField(
         default=300, validators=[MinValueValidator(1), MaxValueValidator(HARD_CAP)]
     )
-    daily_budget = models.PositiveIntegerField(default=50_000, help_text="Calls per day, for everybody together")
+    daily_budget = models.PositiveIntegerField(
+        default=50_000, help_text="Calls per day, for everybody together"
+    )
     rights_seconds = models.PositiveIntegerField(
-        default=900, validators=[MinValueValidator(1)], help_text="How long a right that was read counts"
+        default=900,
+        validators=[MinValueValidator(1)],
+        help_text="How long a right that was read counts",
     )
     # Encrypted by vault.py with a per-tenant key. Never exposed.
     data_key = models.BinaryField(editable=False)
@@ -52,7 +68,8 @@ class IBConnection(models.Model):
     watermark = models.DateTimeField(null=True, blank=True, editable=False)
     last_full_at = models.DateTimeField(null=True, blank=True, editable=False)
     last_complete_at = models.DateTimeField(null=True, blank=True, editable=False)
-    # Single writer: acquiring the lease increments the fencing token, and every page write checks it.
+    # Single writer: acquiring the lease increments the fencing token, and every page write checks
+    # it.
     fence = models.PositiveBigIntegerField(default=0, editable=False)
     lease_until = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -63,7 +80,8 @@ class IBConnection(models.Model):
         verbose_name = "IntelligenceBank connection"
         constraints = [
             models.CheckConstraint(
-                name="ib_calls_capped", condition=Q(calls_per_minute__gte=1, calls_per_minute__lte=HARD_CAP)
+                name="ib_calls_capped",
+                condition=Q(calls_per_minute__gte=1, calls_per_minute__lte=HARD_CAP),
             ),
         ]
 
@@ -74,8 +92,8 @@ class IBConnection(models.Model):
 class _Mirrored(models.Model):
     """Hold the columns that mirrored rows share.
 
-    A row starts as present. It becomes missing (hidden at once) when a run no longer sees it, tombstoned when complete
-    runs confirm its absence, and is finally purged.
+    A row starts as present. It becomes missing (hidden at once) when a run no longer sees it,
+    tombstoned when complete runs confirm its absence, and is finally purged.
     """
 
     # Tells the search index to check visibility through the queryset instead of trusting a copy.
@@ -115,14 +133,16 @@ class _Mirrored(models.Model):
 class IBFolder(_Mirrored):
     KIND: ClassVar[str] = Kind.IB_FOLDER.value
 
-    parent = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="children")
+    parent = models.ForeignKey(
+        "self", models.SET_NULL, null=True, blank=True, related_name="children"
+    )
     parent_ib_id = models.CharField(max_length=32, blank=True, default="")
     folders_count = models.PositiveIntegerField(default=0)
     resources_count = models.PositiveIntegerField(default=0)
     # The last run that read all subfolders. Tells the crawl which folders remain to be visited.
     children_generation = models.PositiveBigIntegerField(default=0)
-    # Depth below the root (0), recomputed from the parents after every crawl. A folder is hidden if it or an ancestor
-    # is missing.
+    # Depth below the root (0), recomputed from the parents after every crawl. A folder is hidden if
+    # it or an ancestor is missing.
     depth = models.PositiveIntegerField(default=0)
     hidden = models.BooleanField(default=False)
 
@@ -133,7 +153,9 @@ class IBFolder(_Mirrored):
         constraints = [models.UniqueConstraint("connection", "ib_id", name="ib_folder_once")]
         indexes = [
             models.Index("parent", "sort_name", "ib_id", name="ib_folder_children"),
-            models.Index("connection", "generation", "children_generation", name="ib_folder_to_visit"),
+            models.Index(
+                "connection", "generation", "children_generation", name="ib_folder_to_visit"
+            ),
         ]
 
     @property
@@ -148,7 +170,9 @@ class IBFolder(_Mirrored):
 class IBResource(_Mirrored):
     KIND: ClassVar[str] = Kind.IB_RESOURCE.value
 
-    folder = models.ForeignKey(IBFolder, models.SET_NULL, null=True, blank=True, related_name="resources")
+    folder = models.ForeignKey(
+        IBFolder, models.SET_NULL, null=True, blank=True, related_name="resources"
+    )
     folder_ib_id = models.CharField(max_length=32)
     tags = models.JSONField(default=list)
     kind = models.CharField(max_length=100, blank=True, default="")
@@ -205,7 +229,9 @@ class IBLink(models.Model):
 
 
 class IBEntitlement(models.Model):
-    """Cache a user's rights in one folder, as reported to the user's own session, with an expiry."""
+    """Cache a user's rights in one folder, as reported to the user's own session, with an
+    expiry.
+    """
 
     link = models.ForeignKey(IBLink, models.CASCADE, related_name="entitlements")
     folder = models.ForeignKey(IBFolder, models.CASCADE, related_name="entitlements")
@@ -282,7 +308,9 @@ class IBQuarantine(models.Model):
     class Meta:
         verbose_name = "quarantined IntelligenceBank row"
         verbose_name_plural = "quarantined IntelligenceBank rows"
-        constraints = [models.UniqueConstraint("run", "table", "ib_id", "reason", name="ib_quarantine_once")]
+        constraints = [
+            models.UniqueConstraint("run", "table", "ib_id", "reason", name="ib_quarantine_once")
+        ]
 
     def __str__(self) -> str:
         return f"{self.table} {self.ib_id}: {self.reason}"

@@ -14,17 +14,20 @@ class Job(models.Model):
 
     kind = models.CharField(max_length=50)
     payload = models.JSONField(default=dict)
-    # At most one pending job per key: enqueueing the same work again before it starts has no effect.
+    # At most one pending job per key: enqueueing the same work again before it starts has no
+    # effect.
     key = models.CharField(max_length=200)
     state = models.CharField(max_length=10, choices=State.choices, default=State.PENDING)
     run_at = models.DateTimeField()
     lease_until = models.DateTimeField(null=True, blank=True)
-    # Fencing token, incremented by every claim. A worker that lost its lease sees a different number and must not
-    # write.
+    # Fencing token, incremented by every claim. A worker that lost its lease sees a different
+    # number and must not write.
     attempts = models.PositiveIntegerField(default=0)
     progress = models.JSONField(default=dict)
     last_error = models.TextField(blank=True, default="")
-    requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
+    requested_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
+    )
     created_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True, blank=True)
 

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Model)
 
 
-# Finds the rows that contain every word. The search index lives in a higher layer and registers itself here.
+# Finds the rows that contain every word. The search index lives in a higher layer and registers
+# itself here.
 TextSearch = Callable[[type[Model], str], QuerySet[Any]]
 _text_search: list[TextSearch] = []
 
@@ -55,7 +56,11 @@ class _RestrictableQuerySet(QuerySet[M]):
 
         The query starts from the groups' rows, so a user with few groups scans few rows.
         """
-        limited = self.visible_to(user) if not may_read(user) or is_admin(user) else self._opened_to(groups_of(user))
+        limited = (
+            self.visible_to(user)
+            if not may_read(user) or is_admin(user)
+            else self._opened_to(groups_of(user))
+        )
         return limited.filter(restricted=True)
 
     def _opened_to(self, groups: Mapping[str, int]) -> Self:
@@ -90,7 +95,9 @@ class TaskQuerySet(ItemQuerySet["Task"]):
         return self.filter(epic_id=number)
 
     def ready(self, wanted: bool = True) -> Self:
-        """Return open tasks whose dependencies are all finished, or with `wanted=False` all other tasks."""
+        """Return open tasks whose dependencies are all finished, or with `wanted=False` all other
+        tasks.
+        """
         unfinished = _model("TaskDependency").objects.filter(
             task=OuterRef("pk"), needs__status__in=UNFINISHED, needs__archived_at__isnull=True
         )
@@ -118,7 +125,11 @@ class ResourceQuerySet(_RestrictableQuerySet["Resource"]):
 class FolderQuerySet(QuerySet["Folder"]):
     def visible_to(self, user: Person) -> Self:
         """Return the folders that contain a visible resource at any depth."""
-        return self.filter(Exists(_model("Resource").objects.visible_to(user).live().filter(ancestors=OuterRef("pk"))))
+        return self.filter(
+            Exists(
+                _model("Resource").objects.visible_to(user).live().filter(ancestors=OuterRef("pk"))
+            )
+        )
 
 
 def _entitlements(user: Person, action: str = "list") -> QuerySet[Any]:
@@ -126,7 +137,9 @@ def _entitlements(user: Person, action: str = "list") -> QuerySet[Any]:
 
     Without a link there are no rights, not even for admins.
     """
-    rights: QuerySet[Any] = _model("IBEntitlement").objects.filter(link__user_id=user.pk or 0, expires_at__gt=Now())
+    rights: QuerySet[Any] = _model("IBEntitlement").objects.filter(
+        link__user_id=user.pk or 0, expires_at__gt=Now()
+    )
     return rights.filter(may_view=True) if action == "view" else rights.filter(may_list=True)
 
 
@@ -143,45 +156,67 @@ class IBFolderQuerySet(QuerySet["IBFolder"]):
         """Return the folders at which the user's tree starts."""
         if not may_read(user):
             return self.none()
-        return self.filter(pk__in=_entitlements(user).filter(is_top=True).values("folder_id"), hidden=False)
+        return self.filter(
+            pk__in=_entitlements(user).filter(is_top=True).values("folder_id"), hidden=False
+        )
 
 
 class IBResourceQuerySet(QuerySet["IBResource"]):
     def entitled_to(self, user: Person, action: str = "list") -> Self:
-        """Return the resources whose home folder grants the user `action`. Rights are granted per folder."""
+        """Return the resources whose home folder grants the user `action`.
+
+        Rights are granted per folder.
+        """
         if not may_read(user):
             return self.none()
         return self.filter(Exists(_entitlements(user, action).filter(folder=OuterRef("folder_id"))))
 
     def visible_to(self, user: Person) -> Self:
         shown = self.entitled_to(user)
-        return shown.filter(missing_since__isnull=True, tombstoned_at__isnull=True, folder__hidden=False)
+        return shown.filter(
+            missing_since__isnull=True, tombstoned_at__isnull=True, folder__hidden=False
+        )
 
 
 class IBConnectionQuerySet(QuerySet["IBConnection"]):
     def visible_to(self, user: Person) -> Self:
-        """Return the enabled connections if the user can read: the list of tenants is not secret within the team."""
+        """Return the enabled connections if the user can read: the list of tenants is not secret
+        within the team.
+        """
         return self.filter(is_enabled=True) if may_read(user) else self.none()
 
 
 class ChangeQuerySet(QuerySet["Change"]):
     def visible_to(self, user: Person) -> Self:
-        """Return the changes to objects that the user can see now. Admins also see changes to deleted objects."""
+        """Return the changes to objects that the user can see now.
+
+        Admins also see changes to deleted objects.
+        """
         mirrored = self._mirrored_for(user)
         if is_admin(user):
             return self.filter(~Q(kind__in=IB_KINDS) | mirrored)
         seen = mirrored
-        for kind, model in (("task", "Task"), ("epic", "Epic"), ("comment", "Comment"), ("resource", "Resource")):
+        for kind, model in (
+            ("task", "Task"),
+            ("epic", "Epic"),
+            ("comment", "Comment"),
+            ("resource", "Resource"),
+        ):
             rows = _model(model).objects.visible_to(user).filter(pk=OuterRef("object_id"))
             seen |= Q(Exists(rows), kind=kind)
         return self.filter(seen)
 
     def _mirrored_for(self, user: Person) -> Q:
-        """Match changes to mirrored objects, including objects just hidden, so that entitled users learn of it."""
+        """Match changes to mirrored objects, including objects just hidden, so that entitled users
+        learn of it.
+        """
         folders = _model("IBFolder").objects.entitled_to(user).filter(pk=OuterRef("object_id"))
         resources = _model("IBResource").objects.entitled_to(user).filter(pk=OuterRef("object_id"))
         return Q(Exists(folders), kind=Kind.IB_FOLDER) | Q(Exists(resources), kind=Kind.IB_RESOURCE)
 
     def after(self, number: int) -> Self:
-        """Return the feed after a position. A change without a position is not in the feed yet; see sequencing.py."""
+        """Return the feed after a position.
+
+        A change without a position is not in the feed yet; see sequencing.py.
+        """
         return self.filter(position__gt=number).order_by("position")

@@ -14,7 +14,9 @@ class Folder(models.Model):
     """
 
     path = models.CharField(max_length=1000, unique=True)
-    parent = models.ForeignKey("self", models.CASCADE, null=True, blank=True, related_name="subfolders")
+    parent = models.ForeignKey(
+        "self", models.CASCADE, null=True, blank=True, related_name="subfolders"
+    )
 
     objects = FolderQuerySet.as_manager()
 
@@ -28,7 +30,9 @@ class Resource(Versioned, Restrictable):
     path = models.CharField(max_length=1000, unique=True, help_text="resources/… or artifacts/…")
     folder = models.ForeignKey(Folder, models.PROTECT, related_name="resources")
     ancestors = models.ManyToManyField(Folder, related_name="descendants", editable=False)
-    root = models.CharField(max_length=100, blank=True, default="", help_text="The configured root; empty: stored here")
+    root = models.CharField(
+        max_length=100, blank=True, default="", help_text="The configured root; empty: stored here"
+    )
     mime_type = models.CharField(max_length=100)
     size = models.PositiveBigIntegerField()
     sha256 = models.CharField(max_length=64)
@@ -36,8 +40,8 @@ class Resource(Versioned, Restrictable):
     description = models.TextField(blank=True, default="")
     tags = models.JSONField(default=list, blank=True)
     frontmatter = models.JSONField(default=dict, blank=True)
-    # Text is stored here for stored and mirrored files, so that search and history read one column. Mirrored binaries
-    # stay on disk.
+    # Text is stored here for stored and mirrored files, so that search and history read one column.
+    # Mirrored binaries stay on disk.
     content = models.TextField(null=True, blank=True)  # noqa: DJ001  NULL means binary, "" means empty text
     blob = models.BinaryField(null=True, blank=True)
 
@@ -46,13 +50,16 @@ class Resource(Versioned, Restrictable):
     class Meta:
         constraints = [
             models.CheckConstraint(
-                name="resource_path_area", condition=Q(path__startswith="resources/") | Q(path__startswith="artifacts/")
+                name="resource_path_area",
+                condition=Q(path__startswith="resources/") | Q(path__startswith="artifacts/"),
             ),
         ]
         indexes = [
             models.Index("folder", "path", name="resource_in_folder"),
             models.Index("root", "path", name="resource_of_root"),
-            models.Index("updated_at", "id", name="resource_updated", condition=Q(archived_at__isnull=True)),
+            models.Index(
+                "updated_at", "id", name="resource_updated", condition=Q(archived_at__isnull=True)
+            ),
         ]
 
     def __str__(self) -> str:

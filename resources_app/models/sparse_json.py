@@ -8,7 +8,10 @@ _EMPTY: dict[Any, type] = {"[]": list, "{}": dict}
 
 
 class SparseJSONField(models.JSONField):
-    """Skip JSON parsing for empty values. For the database and migrations it is Django's JSONField."""
+    """Skip JSON parsing for empty values.
+
+    For the database and migrations it is Django's JSONField.
+    """
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
         empty = _EMPTY.get(value)

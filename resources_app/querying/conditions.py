@@ -1,4 +1,7 @@
-"""Parse and apply filter conditions: `filter=status:open,created_at>2026-01-01,title~"auth"`. A comma means AND."""
+"""Parse and apply filter conditions: `filter=status:open,created_at>2026-01-01,title~"auth"`.
+
+A comma means AND.
+"""
 
 import datetime
 import re
@@ -26,9 +29,14 @@ _WRITTEN_DAY = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}|[0-9]{4}-?W[0-9]{2}(?:-
 _MOMENTS = frozenset({"created_at", "updated_at"})
 _LOOKUPS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 _CLAUSE = re.compile(
-    r'\s*([a-z_]+)\s*(!=|>=|<=|:|>|<|~)\s*(?:"((?:[^"\\]|\\.)*)"|([^,"]*))\s*(?:,(?!\s*$)|$)', re.DOTALL
+    r'\s*([a-z_]+)\s*(!=|>=|<=|:|>|<|~)\s*(?:"((?:[^"\\]|\\.)*)"|([^,"]*))\s*(?:,(?!\s*$)|$)',
+    re.DOTALL,
 )
-_FLAVOURS = {"equal": (":", "!="), "ordered": (":", "!=", ">", ">=", "<", "<="), "text": (":", "!=", "~")}
+_FLAVOURS = {
+    "equal": (":", "!="),
+    "ordered": (":", "!=", ">", ">=", "<", "<="),
+    "text": (":", "!=", "~"),
+}
 
 
 @dataclass(frozen=True)
@@ -52,12 +60,16 @@ class Day:
 
     @property
     def end(self) -> datetime.datetime:
-        return datetime.datetime.combine(self.date + datetime.timedelta(days=1), datetime.time(), self.zone)
+        return datetime.datetime.combine(
+            self.date + datetime.timedelta(days=1), datetime.time(), self.zone
+        )
 
 
 @dataclass(frozen=True)
 class Filter:
-    """Describe how a filter name is compared: its operators, its column and its value conversion."""
+    """Describe how a filter name is compared: its operators, its column and its value
+    conversion.
+    """
 
     flavour: str
     column: str
@@ -72,7 +84,9 @@ def parse_filter(text: str, known_parameters: Sequence[str]) -> tuple[Condition,
         if match is None or match.end() == position:
             raise ValidationFailed(
                 f"filter cannot be read at {text[position : position + 40]!r}.",
-                suggestion='Write field, operator, value, joined by commas: status:open,title~"auth".',
+                suggestion=(
+                    'Write field, operator, value, joined by commas: status:open,title~"auth".'
+                ),
                 field="filter",
                 value=text[:500],
                 allowed_values=list(OPERATORS),
@@ -82,7 +96,9 @@ def parse_filter(text: str, known_parameters: Sequence[str]) -> tuple[Condition,
         conditions.append(_checked(Condition(name, operator, (value,)), known_parameters))
         position = match.end()
     if not 1 <= len(conditions) <= MAX_CONDITIONS:
-        raise ValidationFailed(f"filter takes 1 to {MAX_CONDITIONS} conditions.", field="filter", value=text[:500])
+        raise ValidationFailed(
+            f"filter takes 1 to {MAX_CONDITIONS} conditions.", field="filter", value=text[:500]
+        )
     return tuple(conditions)
 
 
@@ -115,11 +131,17 @@ def _checked(condition: Condition, known_parameters: Sequence[str]) -> Condition
 def _as_q(rows: QuerySet[Any], condition: Condition) -> Q:
     chosen = FILTERS[condition.name]
     if len(condition.values) > MAX_VALUES:
-        raise ValidationFailed(f"{condition.name} takes {MAX_VALUES} values at most.", field=condition.name)
+        raise ValidationFailed(
+            f"{condition.name} takes {MAX_VALUES} values at most.", field=condition.name
+        )
     _refuse_equal_to_interval(condition)
     values = [chosen.convert(condition.name, value) for value in condition.values]
     if chosen.column == "label":
-        labelled = Q(pk__in=rows.model.label_rows.rel.related_model.objects.filter(name__in=values).values("item"))
+        labelled = Q(
+            pk__in=rows.model.label_rows.rel.related_model.objects.filter(name__in=values).values(
+                "item"
+            )
+        )
         return ~labelled if condition.operator == "!=" else labelled
     if chosen.column == "depends_on":
         return _depending(rows, values, negated=condition.operator == "!=")
@@ -131,7 +153,9 @@ def _as_q(rows: QuerySet[Any], condition: Condition) -> Q:
 
 
 def _refuse_equal_to_interval(condition: Condition) -> None:
-    """Reject equality with a relative time: nothing changed exactly 24 hours ago, so it would never match."""
+    """Reject equality with a relative time: nothing changed exactly 24 hours ago, so it would never
+    match.
+    """
     if condition.name in _MOMENTS and condition.operator in {":", "!="}:
         for value in filter(_RELATIVE.fullmatch, condition.values):
             raise ValidationFailed(
@@ -144,7 +168,9 @@ def _refuse_equal_to_interval(condition: Condition) -> None:
 
 def _depending(rows: QuerySet[Any], numbers: list[int | None], *, negated: bool) -> Q:
     dependencies = rows.model.dependency_rows.rel.related_model.objects
-    matched = Q(pk__in=dependencies.filter(needs__in=[one for one in numbers if one]).values("task"))
+    matched = Q(
+        pk__in=dependencies.filter(needs__in=[one for one in numbers if one]).values("task")
+    )
     if None in numbers:
         matched |= ~Q(pk__in=dependencies.values("task"))
     return ~matched if negated else matched
@@ -153,7 +179,8 @@ def _depending(rows: QuerySet[Any], numbers: list[int | None], *, negated: bool)
 def _containing(column: str, text: str) -> Q:
     """Match a substring regardless of case.
 
-    SQLite's LIKE ignores case for ASCII letters only, so other text uses its regular expressions, which are Python's.
+    SQLite's LIKE ignores case for ASCII letters only, so other text uses its regular expressions,
+    which are Python's.
     """
     if connection.vendor == "sqlite" and not text.isascii():
         return Q(**{f"{column}__iregex": re.escape(text)})
@@ -161,11 +188,18 @@ def _containing(column: str, text: str) -> Q:
 
 
 def _compared(column: str, operator: str, value: Any) -> Q:
-    """Compare a column with a value. A day is treated as a whole: `>` means after its end, `<=` up to its end."""
+    """Compare a column with a value.
+
+    A day is treated as a whole: `>` means after its end, `<=` up to its end.
+    """
     if isinstance(value, Day):
         begins_after = operator in {">", "<="}
         return Q(
-            **{f"{column}__{'gte' if operator in {'>', '>='} else 'lt'}": value.end if begins_after else value.start}
+            **{
+                f"{column}__{'gte' if operator in {'>', '>='} else 'lt'}": value.end
+                if begins_after
+                else value.start
+            }
         )
     return Q(**{f"{column}__{_LOOKUPS[operator]}": value})
 
@@ -201,7 +235,10 @@ def _priority(name: str, value: str) -> Priority:
 def _named(name: str, value: str, choices: Any) -> int:
     if value not in choices.labels:
         raise ValidationFailed(
-            f"{name} cannot be {value!r}.", field=name, value=value, allowed_values=list(choices.labels)
+            f"{name} cannot be {value!r}.",
+            field=name,
+            value=value,
+            allowed_values=list(choices.labels),
         )
     return int(choices.values[choices.labels.index(value)])
 
@@ -212,7 +249,9 @@ def _number(prefix: str) -> Callable[[str, str], int | None]:
             return None
         number = parse_ref(value, prefix)
         if number is None:
-            raise ValidationFailed(f"{name} must be an id like {prefix}-0001.", field=name, value=value)
+            raise ValidationFailed(
+                f"{name} must be an id like {prefix}-0001.", field=name, value=value
+            )
         return number
 
     return convert

@@ -1,6 +1,7 @@
 """Count the live, unrestricted tasks and epics by status and priority without counting rows.
 
-A write inserts rows of +1 and -1, so writers never wait for each other. A job compacts them periodically.
+A write inserts rows of +1 and -1, so writers never wait for each other. A job compacts them
+periodically.
 """
 
 from collections import Counter
@@ -59,11 +60,16 @@ def count_by(column: str, model: Model, user: Person, conditions: Conditions) ->
 
 
 def _counted(column: str, model: Model, user: Person, conditions: Conditions) -> Any:
-    """Combine tallies for unrestricted items with row counts for restricted ones. A value may occur in both."""
+    """Combine tallies for unrestricted items with row counts for restricted ones.
+
+    A value may occur in both.
+    """
     tallies = filter_rows(Tally.objects.filter(kind=model.KIND), conditions)
     limited = filter_rows(model.objects.live().limited_to_groups_of(user), conditions)
     tallied = tallies.order_by().values_list(column).annotate(count=Sum("step"))
-    return tallied.union(limited.order_by().values_list(column).annotate(count=Count("pk")), all=True)
+    return tallied.union(
+        limited.order_by().values_list(column).annotate(count=Count("pk")), all=True
+    )
 
 
 @job("compact_tallies")
@@ -95,7 +101,9 @@ def recount() -> None:
     with transaction.atomic():
         Tally.objects.all().delete()
         for model in (Task, Epic):
-            counted = model.objects.filter(restricted=False).live().values_list("status", "priority")
+            counted = (
+                model.objects.filter(restricted=False).live().values_list("status", "priority")
+            )
             places = counted.annotate(count=Count("pk")).order_by("status", "priority")
             Tally.objects.bulk_create(_row((model.KIND, *place), total) for *place, total in places)
 

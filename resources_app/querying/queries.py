@@ -1,4 +1,6 @@
-"""Parse collection queries like `status=open&filter=title~"auth"&sort=due_date` into a queryset, page or counts."""
+"""Parse collection queries like `status=open&filter=title~"auth"&sort=due_date` into a queryset,
+page or counts.
+"""
 
 import base64
 import binascii
@@ -18,7 +20,13 @@ from resources_app.identity.roles import Person, is_admin, may_read, sight_of
 from resources_app.models import Epic, Task
 from resources_app.models.backlog import Item
 from resources_app.querying import counters
-from resources_app.querying.conditions import FILTERS, MAX_VALUES, Condition, filter_rows, parse_filter
+from resources_app.querying.conditions import (
+    FILTERS,
+    MAX_VALUES,
+    Condition,
+    filter_rows,
+    parse_filter,
+)
 from resources_app.querying.named_values import resolved
 from resources_app.querying.weights import complete, first_within, lightened
 from resources_app.vocabulary import Priority, Status
@@ -28,7 +36,8 @@ DEFAULT_LIMIT = 50
 MAX_OFFSET = 1_000_000
 _EPIC_NAMES = ("epic_id", "parent_id")
 
-# Sort name → column. Each has an index that ends with the number, so that a page is read without sorting.
+# Sort name → column. Each has an index that ends with the number, so that a page is read without
+# sorting.
 SORTS = {
     "id": "number",
     "title": "title",
@@ -38,7 +47,12 @@ SORTS = {
     "created_at": "created_at",
     "updated_at": "updated_at",
 }
-GROUPS = {"status": "status", "priority": "priority", "assignee": "assignee__username", "label": "label_rows__name"}
+GROUPS = {
+    "status": "status",
+    "priority": "priority",
+    "assignee": "assignee__username",
+    "label": "label_rows__name",
+}
 TASK_GROUPS = GROUPS | {"epic_id": "epic_id"}
 _PAGING = ("limit", "offset", "cursor", "sort", "order")
 _AGGREGATE = ("aggregate", "group_by")
@@ -72,8 +86,19 @@ class Page:
 
 
 def parameters_for(model: type[Item]) -> list[str]:
-    filters = [name for name in FILTERS if model is Task or name not in {"epic_id", "parent_id", "depends_on"}]
-    return [*filters, "filter", *(["ready"] if model is Task else []), "search", *_PAGING, *_AGGREGATE]
+    filters = [
+        name
+        for name in FILTERS
+        if model is Task or name not in {"epic_id", "parent_id", "depends_on"}
+    ]
+    return [
+        *filters,
+        "filter",
+        *(["ready"] if model is Task else []),
+        "search",
+        *_PAGING,
+        *_AGGREGATE,
+    ]
 
 
 def parse_query(model: type[Item], pairs: Pairs) -> CollectionQuery:
@@ -83,7 +108,9 @@ def parse_query(model: type[Item], pairs: Pairs) -> CollectionQuery:
     _refuse_repeated([name for name, _ in pairs])
     for name, value in pairs:
         if name not in known:
-            raise ValidationFailed(f"Unknown parameter {name!r}.", field=name, value=value, allowed_values=known)
+            raise ValidationFailed(
+                f"Unknown parameter {name!r}.", field=name, value=value, allowed_values=known
+            )
         if "\x00" in value:
             raise ValidationFailed(f"{name} must not contain NUL.", field=name)
         if name in FILTERS:
@@ -102,7 +129,10 @@ def query_of(user: Person, model: type[Item], pairs: Pairs) -> CollectionQuery:
 
 
 def _refuse_repeated(names: list[str]) -> None:
-    """Reject repeated settings. Filters combine, but one of two limits or sorts would be ignored."""
+    """Reject repeated settings.
+
+    Filters combine, but one of two limits or sorts would be ignored.
+    """
     if repeated := [name for name in _SETTINGS if names.count(name) > 1]:
         raise ValidationFailed(f"{repeated[0]} can be given once.", field=repeated[0])
 
@@ -130,7 +160,9 @@ def as_seen_by(user: Person, query: CollectionQuery) -> CollectionQuery:
     if is_admin(user) or not any(one.name in _EPIC_NAMES for one in query.conditions):
         return query
     named = {value for one in query.conditions if one.name in _EPIC_NAMES for value in one.values}
-    seen = visible_refs(user, named) | {value for value in named if parse_ref(value, Epic.PREFIX) is None}
+    seen = visible_refs(user, named) | {
+        value for value in named if parse_ref(value, Epic.PREFIX) is None
+    }
     hidden = _hidden_epics(user) if HIDDEN in named else ()
     return replace(query, conditions=tuple(_seen(one, seen, hidden) for one in query.conditions))
 
@@ -139,17 +171,26 @@ def _seen(condition: Condition, seen: Collection[str], hidden: Sequence[str]) ->
     if condition.name not in _EPIC_NAMES:
         return condition
     values = [value if value in seen else NO_EPIC for value in condition.values if value != HIDDEN]
-    return replace(condition, values=tuple(values + list(hidden if HIDDEN in condition.values else ())))
+    return replace(
+        condition, values=tuple(values + list(hidden if HIDDEN in condition.values else ()))
+    )
 
 
 def _hidden_epics(user: Person) -> list[str]:
     """Return the epics that `epic_id=hidden` stands for: those the user cannot see."""
-    unseen = Epic.objects.filter(restricted=True).exclude(pk__in=Epic.objects.visible_to(user).values("pk"))
-    return [Epic.make_ref(number) for number in unseen.values_list("pk", flat=True)[: MAX_VALUES - 1]] or [NO_EPIC]
+    unseen = Epic.objects.filter(restricted=True).exclude(
+        pk__in=Epic.objects.visible_to(user).values("pk")
+    )
+    return [
+        Epic.make_ref(number) for number in unseen.values_list("pk", flat=True)[: MAX_VALUES - 1]
+    ] or [NO_EPIC]
 
 
 def fetch_live(model: Model, user: Person, query: CollectionQuery) -> Page:
-    """Return a page of the live items the user can see. The total usually comes from the counters."""
+    """Return a page of the live items the user can see.
+
+    The total usually comes from the counters.
+    """
     query = as_seen_by(user, query)
 
     def rows() -> Rows:
@@ -169,7 +210,9 @@ def _paged(rows: Rows, query: CollectionQuery) -> Rows:
     ordered = _order(select(rows, query), query)
     if query.cursor:
         ordered = _after(ordered, query)
-    return lightened(ordered.select_related("assignee"), _TEXTS)[query.offset : query.offset + query.limit + 1]
+    return lightened(ordered.select_related("assignee"), _TEXTS)[
+        query.offset : query.offset + query.limit + 1
+    ]
 
 
 def _as_page(found: list[Any], query: CollectionQuery, total: int) -> Page:
@@ -180,7 +223,11 @@ def _as_page(found: list[Any], query: CollectionQuery, total: int) -> Page:
 
 
 def _is_tallied(query: CollectionQuery) -> bool:
-    return query.ready is None and not query.search and all(one.name in counters.NAMES for one in query.conditions)
+    return (
+        query.ready is None
+        and not query.search
+        and all(one.name in counters.NAMES for one in query.conditions)
+    )
 
 
 def count_groups(rows: Rows, query: CollectionQuery, user: Person) -> dict[str, int]:
@@ -195,7 +242,9 @@ def count_groups(rows: Rows, query: CollectionQuery, user: Person) -> dict[str, 
         return _named(query.group_by, counted)
     if query.group_by == "epic_id":
         return _by_epic(user, counted)
-    return {name or "": count for name, count in counted.items() if name or query.group_by != "label"}
+    return {
+        name or "": count for name, count in counted.items() if name or query.group_by != "label"
+    }
 
 
 def _by_epic(user: Person, counted: dict[int | None, int]) -> dict[str, int]:
@@ -224,7 +273,9 @@ def _named(column: str, counted: dict[int, int]) -> dict[str, int]:
 
 def _counted(rows: Rows, query: CollectionQuery) -> dict[Any, int]:
     column = TASK_GROUPS[query.group_by]
-    return dict(select(rows, query).values_list(column).annotate(count=Count("pk")).order_by(column))
+    return dict(
+        select(rows, query).values_list(column).annotate(count=Count("pk")).order_by(column)
+    )
 
 
 def _with_values(query: CollectionQuery, name: str, value: str) -> CollectionQuery:
@@ -232,19 +283,37 @@ def _with_values(query: CollectionQuery, name: str, value: str) -> CollectionQue
     for position, known in enumerate(query.conditions):
         if known.name == name and known.from_parameter:
             widened = replace(known, values=(*known.values, value))
-            return replace(query, conditions=(*query.conditions[:position], widened, *query.conditions[position + 1 :]))
-    return replace(query, conditions=(*query.conditions, Condition(name, ":", (value,), from_parameter=True)))
+            return replace(
+                query,
+                conditions=(
+                    *query.conditions[:position],
+                    widened,
+                    *query.conditions[position + 1 :],
+                ),
+            )
+    return replace(
+        query, conditions=(*query.conditions, Condition(name, ":", (value,), from_parameter=True))
+    )
 
 
 def whole_number(name: str, value: str, least: int, most: int) -> int:
-    if not value.isascii() or not value.isdigit() or len(value) > 9 or not least <= int(value) <= most:
-        raise ValidationFailed(f"{name} must be a whole number from {least} to {most}.", field=name, value=value)
+    if (
+        not value.isascii()
+        or not value.isdigit()
+        or len(value) > 9
+        or not least <= int(value) <= most
+    ):
+        raise ValidationFailed(
+            f"{name} must be a whole number from {least} to {most}.", field=name, value=value
+        )
     return int(value)
 
 
 def one_of(name: str, value: str, allowed: Sequence[str]) -> str:
     if value not in allowed:
-        raise ValidationFailed(f"{name} cannot be {value!r}.", field=name, value=value, allowed_values=list(allowed))
+        raise ValidationFailed(
+            f"{name} cannot be {value!r}.", field=name, value=value, allowed_values=list(allowed)
+        )
     return value
 
 
@@ -263,7 +332,9 @@ _SETTINGS: dict[str, Any] = {
 
 def _check_together(query: CollectionQuery, model: type[Item]) -> CollectionQuery:
     if query.group_by and not query.aggregate:
-        raise ValidationFailed("group_by needs aggregate=count.", field="aggregate", allowed_values=["count"])
+        raise ValidationFailed(
+            "group_by needs aggregate=count.", field="aggregate", allowed_values=["count"]
+        )
     if query.group_by and model is not Task:
         one_of("group_by", query.group_by, tuple(GROUPS))
     if query.cursor and "offset" in query.given:
@@ -276,7 +347,9 @@ def _check_together(query: CollectionQuery, model: type[Item]) -> CollectionQuer
 def _order(rows: Rows, query: CollectionQuery) -> Rows:
     column = SORTS[query.sort]
     columns = ["number"] if column == "number" else [column, "number"]
-    return rows.order_by(*(F(name).desc() if query.descending else F(name).asc() for name in columns))
+    return rows.order_by(
+        *(F(name).desc() if query.descending else F(name).asc() for name in columns)
+    )
 
 
 def _after(rows: Rows, query: CollectionQuery) -> Rows:
@@ -287,7 +360,9 @@ def _after(rows: Rows, query: CollectionQuery) -> Rows:
     column = SORTS[query.sort]
     value, number = _cursor_position(query)
     beyond, seen = ("lte", "gte") if query.descending else ("gte", "lte")
-    return rows.filter(**{f"{column}__{beyond}": value}).exclude(**{column: value, f"number__{seen}": number})
+    return rows.filter(**{f"{column}__{beyond}": value}).exclude(
+        **{column: value, f"number__{seen}": number}
+    )
 
 
 def _cursor_after(row: Any, query: CollectionQuery) -> str:
@@ -300,8 +375,14 @@ def _cursor_after(row: Any, query: CollectionQuery) -> str:
 def _cursor_position(query: CollectionQuery) -> tuple[Any, int]:
     try:
         padded = query.cursor + "=" * (-len(query.cursor) % 4)
-        sort, descending, value, number = json.loads(base64.urlsafe_b64decode(padded.encode("ascii")))
-        if (sort, descending) != (query.sort, query.descending) or not isinstance(number, int) or abs(number) > 2**62:
+        sort, descending, value, number = json.loads(
+            base64.urlsafe_b64decode(padded.encode("ascii"))
+        )
+        if (
+            (sort, descending) != (query.sort, query.descending)
+            or not isinstance(number, int)
+            or abs(number) > 2**62
+        ):
             raise ValueError
         return _CURSOR_VALUES[query.sort](value), number
     except (ValueError, TypeError, UnicodeEncodeError, binascii.Error, RecursionError):

@@ -1,8 +1,8 @@
 """Limit the size of pages whose rows may hold megabytes each.
 
-A page ends where its texts exceed a limit, and heavy rows are read one by one. A usual page still takes one query. That
-query omits the texts of rows heavier than LIGHT, so a page of 200 rows cannot load 400 MB into the process before it is
-cut.
+A page ends where its texts exceed a limit, and heavy rows are read one by one. A usual page still
+takes one query. That query omits the texts of rows heavier than LIGHT, so a page of 200 rows cannot
+load 400 MB into the process before it is cut.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,8 @@ from typing import Any
 from django.db.models import Case, F, Func, IntegerField, QuerySet, When
 from django.db.models.functions import Coalesce
 
-# Characters on SQLite, bytes on PostgreSQL: the length each computes without reading the text twice.
+# Characters on SQLite, bytes on PostgreSQL: the length each computes without reading the text
+# twice.
 LIGHT = 50_000
 MAX_ANSWER = 4_000_000
 _PREFIX = "light_"
@@ -26,12 +27,16 @@ class _Length(Func):
         return super().as_sql(compiler, connection, template="length(%(expressions)s)", **extra)
 
     def as_postgresql(self, compiler: Any, connection: Any, **extra: Any) -> Any:
-        return super().as_sql(compiler, connection, template="octet_length((%(expressions)s)::text)", **extra)
+        return super().as_sql(
+            compiler, connection, template="octet_length((%(expressions)s)::text)", **extra
+        )
 
 
 def lightened(rows: Rows, columns: Sequence[str]) -> Rows:
     """Annotate each row with the weight of `columns`, and omit those columns from heavy rows."""
-    weight: Any = sum((Coalesce(_Length(name), 0) for name in columns[1:]), Coalesce(_Length(columns[0]), 0))
+    weight: Any = sum(
+        (Coalesce(_Length(name), 0) for name in columns[1:]), Coalesce(_Length(columns[0]), 0)
+    )
     fields = {name: rows.model._meta.get_field(name) for name in columns}
     light = {
         f"{_PREFIX}{name}": Case(When(weight__lte=LIGHT, then=F(name)), output_field=field)

@@ -14,15 +14,21 @@ def read(actor: Actor, uri: str) -> Reading:
     parsed = uris.parse(uri)
     found = REGISTRY.match(parsed)
     if found is None:
-        raise InvalidUri("No resource answers to this URI.", uri=uri, patterns=REGISTRY.patterns_like(parsed))
+        raise InvalidUri(
+            "No resource answers to this URI.", uri=uri, patterns=REGISTRY.patterns_like(parsed)
+        )
     entry, variables = found
     if entry.requires_admin and not actor.is_admin:
         raise NotFound("There is nothing at this URI (or it is not visible to you).", uri=uri)
     if not entry.is_public and not may_read(actor.user):
         raise NotFound("There is nothing at this URI (or it is not visible to you).", uri=uri)
-    _refuse_unknown_parameters(parsed, (*entry.parameters, *(["version"] if entry.versioned else [])))
+    _refuse_unknown_parameters(
+        parsed, (*entry.parameters, *(["version"] if entry.versioned else []))
+    )
     if parsed.version and not entry.versioned:
-        raise InvalidUri("This URI has no versions.", uri=uri, patterns=REGISTRY.versioned_patterns())
+        raise InvalidUri(
+            "This URI has no versions.", uri=uri, patterns=REGISTRY.versioned_patterns()
+        )
     reading = entry.reader(ReadRequest(actor, parsed, uri, variables))
     # A version is immutable.
     return replace(reading, subscribable=False) if parsed.version else reading
@@ -32,5 +38,9 @@ def _refuse_unknown_parameters(parsed: uris.Uri, known: tuple[str, ...]) -> None
     for name, value in parsed.query:
         if name not in known:
             raise ValidationFailed(
-                f"Unknown parameter {name!r}.", field=name, value=value, uri=str(parsed), allowed_values=list(known)
+                f"Unknown parameter {name!r}.",
+                field=name,
+                value=value,
+                uri=str(parsed),
+                allowed_values=list(known),
             )

@@ -53,16 +53,22 @@ def complete(actor: Actor, variable: str, value: str, pattern: str = "") -> list
         return _paths(actor.user, value, "artifacts/" if "artifacts" in pattern else "resources/")
     if variable == "id" and pattern.startswith("workflow://"):
         runs = read(actor, "workflow://workflows").contents["results"]
-        return [str(run["id"]) for run in runs if str(run["id"]).startswith(value)][:MAX_COMPLETIONS]
+        return [str(run["id"]) for run in runs if str(run["id"]).startswith(value)][
+            :MAX_COMPLETIONS
+        ]
     return _ids(actor.user, variable, value, pattern) if variable in {"id", "epic_id"} else []
 
 
 def _ids(user: Person, variable: str, value: str, pattern: str) -> list[str]:
     is_archive = "/archive/" in pattern
-    models: list[type[Task] | type[Epic]] = [Epic] if "epic" in pattern or variable == "epic_id" else [Task]
+    models: list[type[Task] | type[Epic]] = (
+        [Epic] if "epic" in pattern or variable == "epic_id" else [Task]
+    )
     if is_archive or "/context/" in pattern:
         models = [Task, Epic]
-    return [ref for model in models for ref in _refs(user, model, value, archived=is_archive)][:MAX_COMPLETIONS]
+    return [ref for model in models for ref in _refs(user, model, value, archived=is_archive)][
+        :MAX_COMPLETIONS
+    ]
 
 
 def _fixed(actor: Actor, after: int, limit: int) -> list[tuple[int, Row]]:
@@ -73,13 +79,17 @@ def _fixed(actor: Actor, after: int, limit: int) -> list[tuple[int, Row]]:
         and (actor.is_admin or not entry.requires_admin)
         and (entry.is_public or may_read(actor.user))
     ]
-    rows = [_row(entry.pattern, entry.name, entry.description, entry.mime_type) for entry in entries]
+    rows = [
+        _row(entry.pattern, entry.name, entry.description, entry.mime_type) for entry in entries
+    ]
     return list(enumerate(rows, start=1))[after : after + limit]
 
 
 def _items(model: type[Task] | type[Epic]) -> Callable[[Actor, int, int], list[tuple[int, Row]]]:
     def rows(actor: Actor, after: int, limit: int) -> list[tuple[int, Row]]:
-        found = model.objects.visible_to(actor.user).live().filter(number__gt=after).order_by("number")
+        found = (
+            model.objects.visible_to(actor.user).live().filter(number__gt=after).order_by("number")
+        )
         only = found.only("number", "title", "updated_at")
         return [(item.number, _item_row(item)) for item in only[:limit]]
 
@@ -93,7 +103,9 @@ def _files(actor: Actor, after: int, limit: int) -> list[tuple[int, Row]]:
 
 
 def _ib_folders(actor: Actor, after: int, limit: int) -> list[tuple[int, Row]]:
-    return [(folder.pk, _ib_row(folder)) for folder in browsing.top_folders(actor.user, after, limit)]
+    return [
+        (folder.pk, _ib_row(folder)) for folder in browsing.top_folders(actor.user, after, limit)
+    ]
 
 
 _SECTIONS: Sequence[Callable[[Actor, int, int], list[tuple[int, Row]]]] = (
@@ -126,7 +138,13 @@ def _ib_row(folder: IBFolder) -> Row:
 
 
 def _row(uri: str, name: str, description: str, mime_type: str) -> Row:
-    return {"uri": uri, "name": name, "title": name, "description": description, "mime_type": mime_type}
+    return {
+        "uri": uri,
+        "name": name,
+        "title": name,
+        "description": description,
+        "mime_type": mime_type,
+    }
 
 
 def _position(cursor: str | None) -> tuple[int, int]:
@@ -134,34 +152,53 @@ def _position(cursor: str | None) -> tuple[int, int]:
         return 0, 0
     section, _, after = cursor.partition(":")
     if not all(part.isascii() and part.isdigit() and len(part) < 19 for part in (section, after)):
-        raise ValidationFailed("cursor must be the nextCursor of an earlier answer.", field="cursor", value=cursor)
+        raise ValidationFailed(
+            "cursor must be the nextCursor of an earlier answer.", field="cursor", value=cursor
+        )
     return int(section), int(after)
 
 
 def _mirrored(user: Person, variable: str, value: str, pattern: str) -> list[str]:
     """Complete client ids, and ids of mirrored objects that the user can see."""
     if variable == "clientid":
-        rows: Any = IBConnection.objects.visible_to(user).filter(client_id__startswith=value).order_by("client_id")
+        rows: Any = (
+            IBConnection.objects.visible_to(user)
+            .filter(client_id__startswith=value)
+            .order_by("client_id")
+        )
         return list(rows.values_list("client_id", flat=True)[:MAX_COMPLETIONS])
     if variable != "id":
         return []
     model = IBFolder if "/folders/" in pattern else IBResource
     # "g" sorts after every hex digit of an id, so the prefix becomes an index range.
-    prefixed = model.objects.filter(connection__links__user_id=user.pk or 0, ib_id__gte=value, ib_id__lt=f"{value}g")
+    prefixed = model.objects.filter(
+        connection__links__user_id=user.pk or 0, ib_id__gte=value, ib_id__lt=f"{value}g"
+    )
     found = prefixed.visible_to(user).order_by("ib_id")
     ids = list(found.values_list("ib_id", flat=True)[:MAX_COMPLETIONS])
-    return [*(["root"] if model is IBFolder and "root".startswith(value) else []), *ids][:MAX_COMPLETIONS]
+    return [*(["root"] if model is IBFolder and "root".startswith(value) else []), *ids][
+        :MAX_COMPLETIONS
+    ]
 
 
 def _refs(user: Person, model: type[Task] | type[Epic], value: str, *, archived: bool) -> list[str]:
-    """Complete refs: TASK-004 → TASK-0040 … TASK-0049. The prefix becomes ranges of the primary key."""
+    """Complete refs: TASK-004 → TASK-0040 … TASK-0049.
+
+    The prefix becomes ranges of the primary key.
+    """
     prefix = f"{model.PREFIX}-"
     digits = value.removeprefix(prefix) if value.startswith(prefix) else ""
-    if (digits and not (digits.isascii() and digits.isdigit())) or not (prefix.startswith(value) or digits):
+    if (digits and not (digits.isascii() and digits.isdigit())) or not (
+        prefix.startswith(value) or digits
+    ):
         return []
     seen = model.objects.visible_to(user)
-    rows = (seen.archived() if archived else seen.live()).filter(_ranges(digits)).order_by("-number")
-    return [model.make_ref(number) for number in rows.values_list("number", flat=True)[:MAX_COMPLETIONS]]
+    rows = (
+        (seen.archived() if archived else seen.live()).filter(_ranges(digits)).order_by("-number")
+    )
+    return [
+        model.make_ref(number) for number in rows.values_list("number", flat=True)[:MAX_COMPLETIONS]
+    ]
 
 
 def _ranges(digits: str) -> Q:
@@ -179,7 +216,12 @@ def _paths(user: Person, value: str, area: str) -> list[str]:
     folders = Folder.objects.visible_to(user).filter(parent__path=folder)
     files = Resource.objects.visible_to(user).live().filter(folder__path=folder)
     found = [
-        *(f"{path}/" for path in folders.order_by("path").values_list("path", flat=True)[: 10 * MAX_COMPLETIONS]),
+        *(
+            f"{path}/"
+            for path in folders.order_by("path").values_list("path", flat=True)[
+                : 10 * MAX_COMPLETIONS
+            ]
+        ),
         *files.order_by("path").values_list("path", flat=True)[: 10 * MAX_COMPLETIONS],
     ]
     typed = f"{folder}/{name}"

@@ -39,14 +39,20 @@ def read_epics(request: ReadRequest) -> Reading:
 def _read_all(request: ReadRequest, model: Model) -> Reading:
     user = request.actor.user
     query = query_of(user, model, request.uri.query)
-    contents = count_live(model, user, query) if query.aggregate else _page_json(user, fetch_live(model, user, query))
+    contents = (
+        count_live(model, user, query)
+        if query.aggregate
+        else _page_json(user, fetch_live(model, user, query))
+    )
     return computed(request, contents, subscribable=True)
 
 
 def read_epic_tasks(request: ReadRequest) -> Reading:
     epic = request.visible_item(item_target("epics", request.variables["id"]))
     rows = Task.objects.visible_to(request.actor.user).live().in_epic(epic.pk)
-    return computed(request, query_items(request.actor.user, Task, rows, request.uri.query), subscribable=True)
+    return computed(
+        request, query_items(request.actor.user, Task, rows, request.uri.query), subscribable=True
+    )
 
 
 def read_archive(request: ReadRequest) -> Reading:
@@ -61,11 +67,19 @@ def read_archive(request: ReadRequest) -> Reading:
 def query_items(user: Person, model: Model, rows: Rows, pairs: Any) -> dict[str, Any]:
     """Return a page of items, or the counts of an aggregate."""
     query = as_seen_by(user, query_of(user, model, pairs))
-    return dict(count_groups(rows, query, user)) if query.aggregate else _page_json(user, fetch_page(rows, query))
+    return (
+        dict(count_groups(rows, query, user))
+        if query.aggregate
+        else _page_json(user, fetch_page(rows, query))
+    )
 
 
 def _page_json(user: Person, page: Page) -> dict[str, Any]:
-    return {"results": items_json(page.rows, user), "total": page.total, "next_cursor": page.next_cursor}
+    return {
+        "results": items_json(page.rows, user),
+        "total": page.total,
+        "next_cursor": page.next_cursor,
+    }
 
 
 def read_changes(request: ReadRequest) -> Reading:
@@ -94,17 +108,30 @@ def list_versions(user: Person, target: Target, cursor: str, limit: str) -> dict
     return _history(user, visible_thing(user, target), target, cursor, limit)
 
 
-def _history(user: Person, thing: Versioned, target: Target, cursor: str, limit: str) -> dict[str, Any]:
-    """Return the versions of an object or field, newest first. The cursor is the last version shown."""
+def _history(
+    user: Person, thing: Versioned, target: Target, cursor: str, limit: str
+) -> dict[str, Any]:
+    """Return the versions of an object or field, newest first.
+
+    The cursor is the last version shown.
+    """
     most = whole_number("limit", limit, 1, MAX_LIMIT)
-    rows = Change.objects.filter(kind=thing.KIND, object_id=thing.pk).select_related("author").order_by("-version")
+    rows = (
+        Change.objects.filter(kind=thing.KIND, object_id=thing.pk)
+        .select_related("author")
+        .order_by("-version")
+    )
     if cursor:
         rows = rows.filter(version__lt=whole_number("cursor", cursor, 1, 10**9 - 1))
     found = _of_field(rows, target, most + 1) if target.field else list(rows[: most + 1])
     shown = Mask(user).all_shown(
-        version_json(change, make_etag(thing.ref, change.version, target.etag_field)) for change in found[:most]
+        version_json(change, make_etag(thing.ref, change.version, target.etag_field))
+        for change in found[:most]
     )
-    return {"results": shown, "next_cursor": str(shown[-1]["version"]) if len(found) > most else None}
+    return {
+        "results": shown,
+        "next_cursor": str(shown[-1]["version"]) if len(found) > most else None,
+    }
 
 
 def _of_field(rows: Any, target: Target, limit: int) -> list[Change]:

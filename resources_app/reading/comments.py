@@ -51,7 +51,9 @@ def _on(ref: str) -> dict[str, int]:
     for kind, prefix in (("task_id", "TASK"), ("epic_id", "EPIC")):
         if (number := parse_ref(ref, prefix)) is not None:
             return {kind: number}
-    raise ValidationFailed("item must be an id like TASK-0001 or EPIC-0001.", field="item", value=ref)
+    raise ValidationFailed(
+        "item must be an id like TASK-0001 or EPIC-0001.", field="item", value=ref
+    )
 
 
 def _page(request: ReadRequest, rows: CommentQuerySet) -> dict[str, Any]:
@@ -71,4 +73,7 @@ def _page(request: ReadRequest, rows: CommentQuerySet) -> dict[str, Any]:
 
 
 def _items() -> list["Prefetch[Any]"]:
-    return [Prefetch(name, queryset=model.objects.only("number")) for name, model in (("task", Task), ("epic", Epic))]
+    return [
+        Prefetch(name, queryset=model.objects.only("number"))
+        for name, model in (("task", Task), ("epic", Epic))
+    ]

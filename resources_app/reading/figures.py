@@ -21,7 +21,11 @@ class Figure:
 
 def site_figures() -> Iterator[Figure]:
     yield Figure("job_lag_seconds", "How long the oldest due job has been waiting", queue.lag())
-    counted = Job.objects.values_list("kind", "state").annotate(count=Count("pk")).order_by("kind", "state")
+    counted = (
+        Job.objects.values_list("kind", "state")
+        .annotate(count=Count("pk"))
+        .order_by("kind", "state")
+    )
     for kind, state, count in counted:
         yield Figure("jobs", "Jobs of the last 30 days", count, {"kind": kind, "state": state})
     yield from _mirrors()
@@ -35,7 +39,10 @@ def _mirrors() -> Iterator[Figure]:
             yield Figure("ib_age_seconds", "Since the mirror was last complete", age, labels)
         for what, count in metrics.counted(connection.client_id).items():
             yield Figure(
-                "ib_counted", "Thumbnails from the cache or not, refused logins", count, labels | {"what": what}
+                "ib_counted",
+                "Thumbnails from the cache or not, refused logins",
+                count,
+                labels | {"what": what},
             )
         if run := connection.runs.order_by("-pk").first():
             yield from _of_run(run, labels)
@@ -45,7 +52,10 @@ def _of_run(run: IBSyncRun, labels: dict[str, str]) -> Iterator[Figure]:
     until = run.finished_at or run.heartbeat_at
     seconds = (until - run.started_at).total_seconds()
     yield Figure(
-        "ib_run_seconds", "Duration of the last run", seconds, labels | {"kind": run.kind, "status": run.status}
+        "ib_run_seconds",
+        "Duration of the last run",
+        seconds,
+        labels | {"kind": run.kind, "status": run.status},
     )
     for name, value in sorted(run.counters.items()):
         if isinstance(value, int | float):

@@ -23,7 +23,9 @@ def read_path(request: ReadRequest) -> Reading:
         return _read_resource(request, resource)
     folder = Folder.objects.visible_to(request.actor.user).filter(path=path).first()
     if folder is None and len(request.uri.segments) > 1:
-        raise NotFound(f"There is no file or folder {path!r} (or it is not visible to you).", path=path)
+        raise NotFound(
+            f"There is no file or folder {path!r} (or it is not visible to you).", path=path
+        )
     if request.uri.version:
         raise NotFound("A folder has no versions.", path=path)
     return computed(request, list_folder(request, folder), subscribable=True)
@@ -35,7 +37,9 @@ def list_folder(request: ReadRequest, folder: Folder | None) -> dict[str, Any]:
     kind, _, after = request.parameter("cursor", "d:").partition(":")
     if kind not in {"d", "f"}:
         raise ValidationFailed(
-            "cursor must be the next_cursor of an answer.", field="cursor", value=request.parameter("cursor")
+            "cursor must be the next_cursor of an answer.",
+            field="cursor",
+            value=request.parameter("cursor"),
         )
     if folder is None:
         return {"results": [], "total": 0, "next_cursor": None}
@@ -58,12 +62,16 @@ def list_folder(request: ReadRequest, folder: Folder | None) -> dict[str, Any]:
 def read_local_file(request: ReadRequest) -> Reading:
     """Read a file, or list a folder as its mcp:// URI does."""
     path = disk.folder_path(request.uri)
-    folder = Folder.objects.visible_to(request.actor.user).filter(path=path).first() if path else None
+    folder = (
+        Folder.objects.visible_to(request.actor.user).filter(path=path).first() if path else None
+    )
     if folder:
         return computed(request, list_folder(request, folder))
     found = disk.read_file_uri(request.uri)
     contents: Any = found.text if found.text is not None else found.raw
-    return Reading(request.given_uri, found.mime_type, contents, content_etag(found.raw), subscribable=False)
+    return Reading(
+        request.given_uri, found.mime_type, contents, content_etag(found.raw), subscribable=False
+    )
 
 
 def _read_resource(request: ReadRequest, resource: Resource) -> Reading:
@@ -74,7 +82,9 @@ def _read_resource(request: ReadRequest, resource: Resource) -> Reading:
         contents=_contents(resource, request.uri.version),
         etag=make_etag(resource.ref, version),
         version=version,
-        operations=allowed_operations(resource_target(resource.path), is_text=resource.content is not None),
+        operations=allowed_operations(
+            resource_target(resource.path), is_text=resource.content is not None
+        ),
         may_write=request.actor.may_write and not resource.root and request.uri.version is None,
     )
 

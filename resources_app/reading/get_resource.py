@@ -1,4 +1,7 @@
-"""Implement `get_resource`, which exposes the registry to clients that only call tools. All data comes from `read`."""
+"""Implement `get_resource`, which exposes the registry to clients that only call tools.
+
+All data comes from `read`.
+"""
 
 import re
 from typing import Any
@@ -58,7 +61,11 @@ def get_resource(actor: Actor, uri: str | None) -> dict[str, Any]:
     found = REGISTRY.match(uris.parse(uri))
     whole = reading.as_json()
     # Text stays text, as in `resources/read`: "10", not 10.
-    data = reading.text if reading.mime_type.startswith("text/") and "encoding" not in whole else whole["contents"]
+    data = (
+        reading.text
+        if reading.mime_type.startswith("text/") and "encoding" not in whole
+        else whole["contents"]
+    )
     answer = _success(uri, found[0].name if found else "", data, reading.mime_type)
     return answer | {"encoding": whole["encoding"]} if "encoding" in whole else answer
 
@@ -99,11 +106,19 @@ def _template_problem(uri: str) -> dict[str, Any] | None:
     if entry is None:
         return None
     values = entry.match(_split(uri)[1]) or {}
-    if missing := [name for name, value in values.items() if not value or re.fullmatch(r"\{\w+\}", value)]:
+    if missing := [
+        name for name, value in values.items() if not value or re.fullmatch(r"\{\w+\}", value)
+    ]:
         return _missing(entry, missing)
-    malformed = [name for name, value in values.items() if name not in _FREE and not _WELL_FORMED.fullmatch(value)]
+    malformed = [
+        name
+        for name, value in values.items()
+        if name not in _FREE and not _WELL_FORMED.fullmatch(value)
+    ]
     if malformed:
-        return _malformed(entry, uri, f"{', '.join(malformed)}: letters, digits, '-', '_' and '.' are allowed.")
+        return _malformed(
+            entry, uri, f"{', '.join(malformed)}: letters, digits, '-', '_' and '.' are allowed."
+        )
     return None
 
 
@@ -150,9 +165,15 @@ def _failure(actor: Actor, uri: str, error: BacklogError) -> dict[str, Any]:
             "InvalidURI",
             f"Resource URI '{uri}' not recognized.",
             f"The URI must match one of the available resource patterns. {error.message}",
-            [_SHOW_ALL, "Verify the URI scheme and path are correct.", "Check for typos in the URI."],
+            [
+                _SHOW_ALL,
+                "Verify the URI scheme and path are correct.",
+                "Check for typos in the URI.",
+            ],
         ) | {"valid_uris": [entry.pattern for entry in REGISTRY]}
-    if isinstance(error, PermissionDenied | Unauthenticated) or (entry and entry.requires_admin and not actor.is_admin):
+    if isinstance(error, PermissionDenied | Unauthenticated) or (
+        entry and entry.requires_admin and not actor.is_admin
+    ):
         return _error(
             "Unauthorized",
             f"Resource '{uri}' requires admin privileges.",
@@ -164,9 +185,13 @@ def _failure(actor: Actor, uri: str, error: BacklogError) -> dict[str, Any]:
             ],
         )
     if isinstance(error, NotFound):
-        return _error("NotFound", error.message, f"Nothing answers to '{uri}'.", [error.suggestion, _SHOW_ALL])
+        return _error(
+            "NotFound", error.message, f"Nothing answers to '{uri}'.", [error.suggestion, _SHOW_ALL]
+        )
     if isinstance(error, ValidationFailed):
-        return _error("InvalidTemplateVariable", error.message, _allowed(error), [_CORRECT, _SHOW_ALL])
+        return _error(
+            "InvalidTemplateVariable", error.message, _allowed(error), [_CORRECT, _SHOW_ALL]
+        )
     failed = f"Failed to retrieve resource '{uri}'."
     if isinstance(error, Conflict):
         return _error("ResourceExecutionError", failed, error.message, [error.suggestion])

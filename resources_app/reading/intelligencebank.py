@@ -1,4 +1,7 @@
-"""Read ib:// URIs. IntelligenceBank ids are validated here; nothing else of a URI reaches a query."""
+"""Read ib:// URIs.
+
+IntelligenceBank ids are validated here; nothing else of a URI reaches a query.
+"""
 
 import re
 
@@ -9,13 +12,21 @@ from resources_app.reading.result import Reading, ReadRequest, computed
 
 _CLIENT_ID = re.compile(r"[A-Za-z0-9]{2,64}", re.ASCII)
 _ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
-FORMS = ["ib://{clientid}/folders/{id}", "ib://{clientid}/folders/root", "ib://{clientid}/resources/{id}"]
+FORMS = [
+    "ib://{clientid}/folders/{id}",
+    "ib://{clientid}/folders/root",
+    "ib://{clientid}/resources/{id}",
+]
 
 
 def read_folder(request: ReadRequest) -> Reading:
     limit, cursor = _paging(request)
     shown = browsing.read_folder(
-        request.actor.user, client_of(request), _identity(request, or_root=True), limit=limit, cursor=cursor
+        request.actor.user,
+        client_of(request),
+        _identity(request, or_root=True),
+        limit=limit,
+        cursor=cursor,
     )
     return computed(request, shown, subscribable=True)
 
@@ -23,7 +34,9 @@ def read_folder(request: ReadRequest) -> Reading:
 def read_folder_resources(request: ReadRequest) -> Reading:
     limit, cursor = _paging(request)
     user, folder = request.actor.user, _identity(request, or_root=True)
-    shown = browsing.read_folder_resources(user, client_of(request), folder, limit=limit, cursor=cursor)
+    shown = browsing.read_folder_resources(
+        user, client_of(request), folder, limit=limit, cursor=cursor
+    )
     return computed(request, shown, subscribable=True)
 
 

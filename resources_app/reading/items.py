@@ -33,7 +33,9 @@ def read_field(request: ReadRequest) -> Reading:
     item = _item(request, target)
     document, version = _document_as_read(request, item), request.uri.version or item.version
     if target.field and not target.field.writable:
-        return _reading(request, item, target, item_json_at(item, document, version)[target.field.name], version)
+        return _reading(
+            request, item, target, item_json_at(item, document, version)[target.field.name], version
+        )
     return _reading(request, item, target, value_at(target, document), version)
 
 
@@ -42,7 +44,9 @@ def read_file(request: ReadRequest) -> Reading:
     item = _item(request, target)
     version = request.uri.version or item.version
     text = item_markdown(item, _document_as_read(request, item))
-    return Reading(request.given_uri, "text/markdown", text, make_etag(item.ref, version, "file"), version)
+    return Reading(
+        request.given_uri, "text/markdown", text, make_etag(item.ref, version, "file"), version
+    )
 
 
 def read_metadata(request: ReadRequest) -> Reading:
@@ -50,7 +54,13 @@ def read_metadata(request: ReadRequest) -> Reading:
     item = _item(request, target)
     version = request.uri.version or item.version
     facts = item_frontmatter(item, _document_as_read(request, item))
-    return Reading(request.given_uri, "application/json", facts, make_etag(item.ref, version, "metadata"), version)
+    return Reading(
+        request.given_uri,
+        "application/json",
+        facts,
+        make_etag(item.ref, version, "metadata"),
+        version,
+    )
 
 
 def read_schema(request: ReadRequest) -> Reading:
@@ -64,7 +74,9 @@ def read_schema(request: ReadRequest) -> Reading:
         "type": "object",
         "operations": list(allowed_operations(target)) if may_write else [],
         "properties": {
-            declared.name: _property(declared, f"{base}/{declared.name}", target, may_write=may_write)
+            declared.name: _property(
+                declared, f"{base}/{declared.name}", target, may_write=may_write
+            )
             for declared in FIELDS[target.kind].values()
         },
     }
@@ -89,11 +101,17 @@ def _item(request: ReadRequest, target: Target) -> Task | Epic:
 
 def _document_as_read(request: ReadRequest, thing: Versioned) -> Document:
     version = request.uri.version
-    document = document_of(thing) if version is None else revisions.document_at(thing.KIND, thing.pk, version)
+    document = (
+        document_of(thing)
+        if version is None
+        else revisions.document_at(thing.KIND, thing.pk, version)
+    )
     return Mask(request.actor.user).shown(document)
 
 
-def _reading(request: ReadRequest, thing: Versioned, target: Target, contents: Any, version: int) -> Reading:
+def _reading(
+    request: ReadRequest, thing: Versioned, target: Target, contents: Any, version: int
+) -> Reading:
     return Reading(
         uri=request.given_uri,
         mime_type=mime_type_of(thing, target),
@@ -112,7 +130,9 @@ def _etag_version(thing: Versioned, target: Target, version: int) -> int:
     current: int = thing.field_versions.get(target.etag_field, 1)
     if current <= version:
         return current
-    earlier = Change.objects.filter(kind=thing.KIND, object_id=thing.pk, version__lte=version).order_by("-version")
+    earlier = Change.objects.filter(
+        kind=thing.KIND, object_id=thing.pk, version__lte=version
+    ).order_by("-version")
     for number, fields in earlier.values_list("version", "fields").iterator(chunk_size=100):
         if target.etag_field in fields:
             return int(number)

@@ -1,4 +1,6 @@
-"""Render a task or epic as backlog-mcp does: markdown with YAML frontmatter. item_files.py reads such files."""
+"""Render a task or epic as backlog-mcp does: markdown with YAML frontmatter. item_files.py reads
+such files.
+"""
 
 import datetime
 from typing import Any
@@ -9,7 +11,8 @@ from resources_app.history.documents import document_of
 from resources_app.history.revisions import Document
 from resources_app.models import Epic, Task
 
-# Key in `extra` for the import's bookkeeping. Every other key there is frontmatter that no field could hold.
+# Key in `extra` for the import's bookkeeping. Every other key there is frontmatter that no field
+# could hold.
 BOOKKEEPING = "_backlog"
 TITLE_LENGTH = 200
 
@@ -32,11 +35,24 @@ def item_frontmatter(item: Task | Epic, document: Document | None = None) -> Fac
 
 
 def frontmatter_of(
-    kind: str, ref: str, shown: Document, created_at: datetime.datetime, updated_at: datetime.datetime
+    kind: str,
+    ref: str,
+    shown: Document,
+    created_at: datetime.datetime,
+    updated_at: datetime.datetime,
 ) -> Facts:
-    """Return our fields in a fixed order without empty ones, followed by the other keys of the imported file."""
-    facts: Facts = {"id": ref, "title": shown["title"], "status": shown["status"], "type": str(kind)}
-    facts |= {name: _as_fact(name, shown[name]) for name in FIELD_KEYS if _is_given(kind, name, shown)}
+    """Return our fields in a fixed order without empty ones, followed by the other keys of the
+    imported file.
+    """
+    facts: Facts = {
+        "id": ref,
+        "title": shown["title"],
+        "status": shown["status"],
+        "type": str(kind),
+    }
+    facts |= {
+        name: _as_fact(name, shown[name]) for name in FIELD_KEYS if _is_given(kind, name, shown)
+    }
     facts |= {"created_at": write_time(created_at), "updated_at": write_time(updated_at)}
     if shown.get("archived_at"):
         facts["archived_at"] = write_time(datetime.datetime.fromisoformat(shown["archived_at"]))
@@ -59,7 +75,9 @@ def write_time(moment: datetime.datetime) -> str:
 
 
 def write_body(description: str) -> str:
-    """End the body with a line break, as files do. read_body returns exactly the description that was written."""
+    """End the body with a line break, as files do. read_body returns exactly the description that
+    was written.
+    """
     if not description:
         return ""
     return f"\n{description}\n" if description.startswith("\n") else f"{description}\n"
@@ -103,7 +121,9 @@ def _still_valid(kind: str, facts: Facts, kept: Facts) -> Facts:
 
 
 def _in_order(facts: Facts) -> Facts:
-    """Sort the keys that are not ours at every depth, because not every database keeps their order."""
+    """Sort the keys that are not ours at every depth, because not every database keeps their
+    order.
+    """
     ours = {key: facts[key] for key in _ORDER if key in facts}
     return ours | {key: _sorted_keys(facts[key]) for key in sorted(facts) if key not in ours}
 

@@ -1,4 +1,6 @@
-"""Declare and match URI patterns: static ones by lookup, templates with the most literal parts first."""
+"""Declare and match URI patterns: static ones by lookup, templates with the most literal parts
+first.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +15,10 @@ _VARIABLE = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True)
 class Entry:
-    """Declare a URI pattern. `{name}` matches one segment; a final `{path}` matches all remaining segments."""
+    """Declare a URI pattern.
+
+    `{name}` matches one segment; a final `{path}` matches all remaining segments.
+    """
 
     pattern: str
     name: str
@@ -40,7 +45,10 @@ class Entry:
 
     @cached_property
     def parts(self) -> tuple[str, ...]:
-        """Return authority and segments, as in `Uri`. The query of a pattern is documentation only."""
+        """Return authority and segments, as in `Uri`.
+
+        The query of a pattern is documentation only.
+        """
         rest = self.pattern.partition("://")[2].partition("?")[0]
         return tuple(rest.split("/")) if rest else ()
 
@@ -69,11 +77,17 @@ class Registry:
     def add(self, *entries: Entry) -> None:
         """Add entries. Called at start-up only, by apps in higher layers."""
         self._entries += entries
-        self._static = {(entry.scheme, entry.parts): entry for entry in self._entries if not entry.is_template}
+        self._static = {
+            (entry.scheme, entry.parts): entry for entry in self._entries if not entry.is_template
+        }
         templates = [entry for entry in self._entries if entry.is_template]
         # More literal parts win: tasks/{id}/file before tasks/{id}/{field}.
         self._templates = sorted(
-            templates, key=lambda entry: (len(entry.variables) - len(entry.parts), entry.parts[-1] == "{path}")
+            templates,
+            key=lambda entry: (
+                len(entry.variables) - len(entry.parts),
+                entry.parts[-1] == "{path}",
+            ),
         )
 
     def __iter__(self) -> Iterator[Entry]:
@@ -89,7 +103,12 @@ class Registry:
         if static := self._static.get((scheme, parts)):
             return static
         return next(
-            (entry for entry in self._templates if entry.scheme == scheme and entry.match(parts) is not None), None
+            (
+                entry
+                for entry in self._templates
+                if entry.scheme == scheme and entry.match(parts) is not None
+            ),
+            None,
         )
 
     def patterns_like(self, uri: Uri) -> list[str]:

@@ -31,7 +31,9 @@ _COLLECTIONS = {"TASK": "tasks", "EPIC": "epics"}
 
 @dataclass(frozen=True)
 class Place:
-    """Mark the place where a response continues: the index of the resource and the offset in its text."""
+    """Mark the place where a response continues: the index of the resource and the offset in its
+    text.
+    """
 
     index: int = 0
     offset: int = 0
@@ -49,19 +51,28 @@ def uri_for(name: str) -> str:
 
 
 def address_of(user: Person, name: str) -> str:
-    """Return the URI for the id of any search result. Mirrored objects use the id of their tenant."""
-    return (browsing.uri_named(user, name) if _MIRRORED_ID.fullmatch(name) else None) or uri_for(name)
+    """Return the URI for the id of any search result.
+
+    Mirrored objects use the id of their tenant.
+    """
+    return (browsing.uri_named(user, name) if _MIRRORED_ID.fullmatch(name) else None) or uri_for(
+        name
+    )
 
 
 def weight(value: Any) -> int:
     """Return the size in bytes as compact JSON."""
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass"))
+    return len(
+        json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")
+    )
 
 
 def room_for(max_tokens: int) -> int:
     """Return the response size in bytes for `max_tokens`."""
     if not MIN_TOKENS <= max_tokens <= MAX_TOKENS:
-        raise ValidationFailed(f"max_tokens is {MIN_TOKENS} to {MAX_TOKENS}.", field="max_tokens", value=max_tokens)
+        raise ValidationFailed(
+            f"max_tokens is {MIN_TOKENS} to {MAX_TOKENS}.", field="max_tokens", value=max_tokens
+        )
     return int(max_tokens * BYTES_PER_TOKEN)
 
 
@@ -71,10 +82,17 @@ def fitting(text: str, room: int) -> int:
     return bisect.bisect_right(lengths, room, key=lambda length: weight(text[:length]) - 2) - 1
 
 
-def read_many(actor: Actor, names: list[str], max_tokens: int, cursor: str | None) -> dict[str, Any]:
-    """Read several resources. `next_cursor` names what did not fit; an error takes the place of its result."""
+def read_many(
+    actor: Actor, names: list[str], max_tokens: int, cursor: str | None
+) -> dict[str, Any]:
+    """Read several resources.
+
+    `next_cursor` names what did not fit; an error takes the place of its result.
+    """
     if not 1 <= len(names) <= MAX_THINGS:
-        raise ValidationFailed(f"Name 1 to {MAX_THINGS} ids or URIs.", field="id", max_entries=MAX_THINGS)
+        raise ValidationFailed(
+            f"Name 1 to {MAX_THINGS} ids or URIs.", field="id", max_entries=MAX_THINGS
+        )
     left = room_for(max_tokens) - FRAME
     place = _parse(cursor, len(names))
     results: list[dict[str, Any]] = []
@@ -100,12 +118,16 @@ def _shown(actor: Actor, name: str) -> dict[str, Any]:
 def _lean(reading: Reading) -> dict[str, Any]:
     whole = reading.as_json()
     kept = {
-        name: whole[name] for name in ("uri", "mime_type", "etag", "version", "contents", "encoding") if name in whole
+        name: whole[name]
+        for name in ("uri", "mime_type", "etag", "version", "contents", "encoding")
+        if name in whole
     }
     return kept | {"writable": whole["capabilities"]["writable"]}
 
 
-def _fit(shown: dict[str, Any], offset: int, left: int, *, is_first: bool) -> tuple[dict[str, Any] | None, int]:
+def _fit(
+    shown: dict[str, Any], offset: int, left: int, *, is_first: bool
+) -> tuple[dict[str, Any] | None, int]:
     """Return the resource or the part of its text that fits, and the end of that part.
 
     Return None if the resource should wait for the next response.
@@ -132,15 +154,19 @@ def _fit(shown: dict[str, Any], offset: int, left: int, *, is_first: bool) -> tu
 def _too_large(shown: dict[str, Any]) -> dict[str, Any]:
     error = ValidationFailed(
         f"This alone takes about {int(weight(shown) / BYTES_PER_TOKEN)} tokens.",
-        suggestion=f"Raise max_tokens, {MAX_TOKENS} at most; or ask for less: one field, one element "
-        "(…/evidence/0), a smaller limit.",
+        suggestion=(
+            f"Raise max_tokens, {MAX_TOKENS} at most; or ask for less: one field, one element "
+            "(…/evidence/0), a smaller limit."
+        ),
         field="max_tokens",
     )
     return {"uri": shown["uri"], "error": error.as_json()}
 
 
 def _text_place(shown: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return the location of a result's long text: a text resource itself, or the description of an item."""
+    """Return the location of a result's long text: a text resource itself, or the description of an
+    item.
+    """
     contents = shown.get("contents")
     if isinstance(contents, str):
         return shown, "contents"
@@ -153,8 +179,12 @@ def _parse(cursor: str | None, count: int) -> Place:
     if not cursor:
         return Place()
     index, _, offset = cursor.partition(":")
-    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in (index, offset)) or int(index) >= count:
+    if (
+        not all(part.isascii() and part.isdigit() and len(part) < 10 for part in (index, offset))
+        or int(index) >= count
+    ):
         raise ValidationFailed(
-            "cursor must be the next_cursor of the answer before, with the same ids.", field="cursor"
+            "cursor must be the next_cursor of the answer before, with the same ids.",
+            field="cursor",
         )
     return Place(int(index), int(offset))

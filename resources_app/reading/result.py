@@ -42,7 +42,8 @@ class ReadRequest:
         item = visible_thing(self.actor.user, target)
         if self._in_archive and not item.archived_at:
             raise NotFound(
-                f"{item.ref} is not archived.", suggestion=f"Read {build(self.collection, item.ref)} instead."
+                f"{item.ref} is not archived.",
+                suggestion=f"Read {build(self.collection, item.ref)} instead.",
             )
         return item
 
@@ -53,7 +54,10 @@ class ReadRequest:
 
 @dataclass(frozen=True)
 class Reading:
-    """Hold the result of a read. `contents` is text, JSON or bytes; the rest is what a caller needs to write back."""
+    """Hold the result of a read.
+
+    `contents` is text, JSON or bytes; the rest is what a caller needs to write back.
+    """
 
     uri: str
     mime_type: str
@@ -96,7 +100,10 @@ class Reading:
 
     def as_json(self) -> dict[str, Any]:
         if isinstance(self.contents, bytes):
-            return self.metadata() | {"contents": base64.b64encode(self.contents).decode(), "encoding": "base64"}
+            return self.metadata() | {
+                "contents": base64.b64encode(self.contents).decode(),
+                "encoding": "base64",
+            }
         return self.metadata() | {"contents": self.contents}
 
 
@@ -107,4 +114,10 @@ def content_etag(contents: Any) -> str:
 
 
 def computed(request: ReadRequest, contents: Any, *, subscribable: bool = False) -> Reading:
-    return Reading(request.given_uri, "application/json", contents, content_etag(contents), subscribable=subscribable)
+    return Reading(
+        request.given_uri,
+        "application/json",
+        contents,
+        content_etag(contents),
+        subscribable=subscribable,
+    )

@@ -27,7 +27,10 @@ def items_json(items: Iterable[Task | Epic], user: Person) -> list[dict[str, Any
 
 
 def whole_item_json(item: Task | Epic) -> dict[str, Any]:
-    """Return the item with every id it names. Mask it before showing it to any user but its author."""
+    """Return the item with every id it names.
+
+    Mask it before showing it to any user but its author.
+    """
     return item_json_at(item, document_of(item), item.version)
 
 
@@ -46,14 +49,28 @@ def item_json_at(item: Task | Epic, document: Document, version: int) -> dict[st
 
 
 def created_json(item: Task | Epic) -> dict[str, Any]:
-    """Return a created item unmasked: it names nothing that is hidden from the caller who just wrote it."""
+    """Return a created item unmasked: it names nothing that is hidden from the caller who just
+    wrote it.
+    """
     warnings = warnings_about(item.description)
     return whole_item_json(item) | ({"warnings": warnings} if warnings else {})
 
 
 def item_line(item: dict[str, Any]) -> dict[str, Any]:
-    """Return an item for a list read by agents: enough to choose by, without empty values or long text."""
-    names = ("id", "title", "status", "priority", "assignee", "epic_id", "labels", "due_date", "updated_at")
+    """Return an item for a list read by agents: enough to choose by, without empty values or long
+    text.
+    """
+    names = (
+        "id",
+        "title",
+        "status",
+        "priority",
+        "assignee",
+        "epic_id",
+        "labels",
+        "due_date",
+        "updated_at",
+    )
     return {name: item[name] for name in names if item.get(name) not in (None, [], "none")}
 
 
@@ -157,7 +174,11 @@ def _sync_progress(run: IBSyncRun) -> dict[str, Any]:
     rows = run.counters.get("rows", 0)
     if run.finished_at:
         return {"done": rows, "total": 0, "note": f"{rows} rows read"}
-    return {"done": rows, "total": max(rows, run.checkpoint.get("count") or 0), "note": run.checkpoint.get("stage", "")}
+    return {
+        "done": rows,
+        "total": max(rows, run.checkpoint.get("count") or 0),
+        "note": run.checkpoint.get("stage", ""),
+    }
 
 
 def job_json(job: Job) -> dict[str, Any]:

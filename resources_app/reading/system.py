@@ -1,4 +1,6 @@
-"""Read system resources: the caller's status, users, roles, configuration, runs and task templates."""
+"""Read system resources: the caller's status, users, roles, configuration, runs and task
+templates.
+"""
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -13,7 +15,8 @@ from resources_app.reading.serializers import job_json, sync_run_json
 from resources_app.reading.templates import TEMPLATES
 
 MAX_ROWS = 200
-# Worker jobs of sync runs, which are listed themselves, and the reading of rights, which never ends.
+# Worker jobs of sync runs, which are listed themselves, and the reading of rights, which never
+# ends.
 UNSHOWN_JOBS = ("ib_sync", "ib_rights", "ib_rights_due")
 
 
@@ -52,7 +55,11 @@ def read_users(request: ReadRequest) -> Reading:
 
 
 def read_roles(request: ReadRequest) -> Reading:
-    meanings = {"viewer": ["read"], "contributor": ["read", "write"], "admin": ["read", "write", "admin"]}
+    meanings = {
+        "viewer": ["read"],
+        "contributor": ["read", "write"],
+        "admin": ["read", "write", "admin"],
+    }
     shown = [
         {"role": role, "may": may, "members": User.objects.filter(groups__name=role).count()}
         for role, may in meanings.items()
@@ -62,12 +69,23 @@ def read_roles(request: ReadRequest) -> Reading:
 
 def read_sync_config(request: ReadRequest) -> Reading:
     """Read the sync configuration: names and intervals, but no paths of this machine."""
-    schedule = {name: str(entry["schedule"]) for name, entry in settings.CELERY_BEAT_SCHEDULE.items()}
+    schedule = {
+        name: str(entry["schedule"]) for name, entry in settings.CELERY_BEAT_SCHEDULE.items()
+    }
     mirrors = [
-        {"client_id": one.client_id, "state": one.state, "is_enabled": one.is_enabled, "freshness": freshness(one)}
+        {
+            "client_id": one.client_id,
+            "state": one.state,
+            "is_enabled": one.is_enabled,
+            "freshness": freshness(one),
+        }
         for one in IBConnection.objects.order_by("client_id")
     ]
-    shown = {"resource_roots": sorted(settings.RESOURCE_ROOTS), "intelligencebank": mirrors, "schedule": schedule}
+    shown = {
+        "resource_roots": sorted(settings.RESOURCE_ROOTS),
+        "intelligencebank": mirrors,
+        "schedule": schedule,
+    }
     return computed(request, shown)
 
 
@@ -77,7 +95,11 @@ def read_oauth_config(request: ReadRequest) -> Reading:
 
 def read_templates(request: ReadRequest) -> Reading:
     shown = [
-        {"name": template.name, "description": template.description, "uri": f"metadata://templates/{template.name}"}
+        {
+            "name": template.name,
+            "description": template.description,
+            "uri": f"metadata://templates/{template.name}",
+        }
         for template in TEMPLATES.values()
     ]
     return computed(request, {"results": shown})
@@ -109,13 +131,23 @@ def read_workflow(request: ReadRequest) -> Reading:
         else None
     )
     if job is None:
-        raise NotFound("There is no such run.", suggestion="List them: workflow://workflows.", id=number)
+        raise NotFound(
+            "There is no such run.", suggestion="List them: workflow://workflows.", id=number
+        )
     return computed(request, job_json(job), subscribable=True)
 
 
 def _read_sync_run(request: ReadRequest, number: str) -> Reading:
     known = number.isascii() and number.isdigit() and len(number) < 19
-    run = IBSyncRun.objects.select_related("connection").filter(pk=int(number)).first() if known else None
+    run = (
+        IBSyncRun.objects.select_related("connection").filter(pk=int(number)).first()
+        if known
+        else None
+    )
     if run is None:
-        raise NotFound("There is no such run.", suggestion="List them: workflow://workflows.", id=f"sync-{number}")
+        raise NotFound(
+            "There is no such run.",
+            suggestion="List them: workflow://workflows.",
+            id=f"sync-{number}",
+        )
     return computed(request, sync_run_json(run), subscribable=True)

@@ -14,7 +14,12 @@ class Template:
     priority: str = "medium"
 
     def task(self) -> dict[str, Any]:
-        return {"title": self.title, "description": self.body, "labels": list(self.labels), "priority": self.priority}
+        return {
+            "title": self.title,
+            "description": self.body,
+            "labels": list(self.labels),
+            "priority": self.priority,
+        }
 
 
 _ALL = (
@@ -22,7 +27,8 @@ _ALL = (
         "bug",
         "Something does not work as it should",
         "Bug: ",
-        "## What happens\n\n## What should happen\n\n## How to see it\n\n1. \n\n## Done when\n\n- [ ] tested\n",
+        "## What happens\n\n## What should happen\n\n## How to see it\n\n1. \n\n## Done when\n\n- ["
+        " ] tested\n",
         ("bug",),
         "high",
     ),

@@ -14,7 +14,10 @@ _EXTENSIONS = {"application/json": "json", "text/markdown": "md", "text/plain": 
 
 
 def viewer_json(reading: Reading) -> dict[str, Any]:
-    """Return the viewer's JSON. `path` is relative to its root, so that paths of this machine are not disclosed."""
+    """Return the viewer's JSON.
+
+    `path` is relative to its root, so that paths of this machine are not disclosed.
+    """
     path = _path(reading.uri)
     content, frontmatter = _content(reading)
     return {
@@ -23,7 +26,8 @@ def viewer_json(reading: Reading) -> dict[str, Any]:
         "type": reading.mime_type,
         "path": path,
         "uri": reading.uri,
-        "ext": PurePosixPath(path).suffix.lstrip(".").lower() or _EXTENSIONS.get(reading.mime_type, "txt"),
+        "ext": PurePosixPath(path).suffix.lstrip(".").lower()
+        or _EXTENSIONS.get(reading.mime_type, "txt"),
     }
 
 

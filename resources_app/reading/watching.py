@@ -1,4 +1,6 @@
-"""Watch URIs: read changes after a position, match them to URIs, and check which users may be notified."""
+"""Watch URIs: read changes after a position, match them to URIs, and check which users may be
+notified.
+"""
 
 import json
 from collections.abc import Callable, Collection, Iterator
@@ -28,8 +30,8 @@ from resources_app.reading import by_address
 from resources_app.reading.serializers import change_json
 from resources_app.vocabulary import IB_KINDS, Kind, Priority, Status
 
-# Checks whether a text contains every word, as the search index would. The index is in a higher layer and registers
-# here.
+# Checks whether a text contains every word, as the search index would. The index is in a higher
+# layer and registers here.
 TextMatch = Callable[[str, str], bool]
 _text_match: list[TextMatch] = []
 _KINDS: dict[str, tuple[Kind, ...]] = {
@@ -41,7 +43,9 @@ _KINDS: dict[str, tuple[Kind, ...]] = {
 _WHOLE_ITEM = frozenset({"file", "metadata", "versions", "updated_at", "version", "etag"})
 _DECIDE_READINESS = frozenset({"status", "depends_on", "archived_at"})
 # Indexed fields of an item.
-_SEARCHED = frozenset({"title", "description", "evidence", "blocked_reason", "labels", "references"})
+_SEARCHED = frozenset(
+    {"title", "description", "evidence", "blocked_reason", "labels", "references"}
+)
 # Filters on one entry of a list field.
 _LISTS = {"label": "labels", "depends_on": "depends_on"}
 _NOT_IN_DOCUMENTS = frozenset({"created_at", "updated_at"})
@@ -53,7 +57,10 @@ def use_text_match(match: TextMatch) -> None:
 
 @dataclass(frozen=True)
 class Page:
-    """Hold a page of changes. `more` means that changes exist after `end`, possibly without a position yet."""
+    """Hold a page of changes.
+
+    `more` means that changes exist after `end`, possibly without a position yet.
+    """
 
     changes: list[Change]
     end: Position
@@ -67,7 +74,10 @@ def end_of_feed() -> Position:
 
 
 def changes_after(position: Position, limit: int, until: Position | None = None) -> Page:
-    """Return changes for a reader that serves many users. Nothing is filtered yet; see `visible_among`."""
+    """Return changes for a reader that serves many users.
+
+    Nothing is filtered yet; see `visible_among`.
+    """
     is_complete = sequencing.sequence()
     start = sequencing.resolve(position)
     rows = Change.objects.after(start)
@@ -109,7 +119,11 @@ def names_one_thing(uri: str) -> bool:
     segments = parsed.segments
     if parsed.scheme == "ib":
         return len(segments) == 2 and segments[1] != ROOT
-    return len(segments) > 1 and segments[0] in {*_KINDS, "comments"} and segments[-1] not in {"tasks", "comments"}
+    return (
+        len(segments) > 1
+        and segments[0] in {*_KINDS, "comments"}
+        and segments[-1] not in {"tasks", "comments"}
+    )
 
 
 def alters_list(change: Change) -> bool:
@@ -123,7 +137,8 @@ def describe(change: Change, uri: str) -> dict[str, Any]:
         "etag": _etag(change, _parsed(uri)),
         "author": change.author.username if change.author else None,
         "timestamp": change.created_at.isoformat(),
-        # Many users get the same notification, so ids are masked. Each user reads the details separately.
+        # Many users get the same notification, so ids are masked. Each user reads the details
+        # separately.
         "change": without_refs(change_json(change)),
     }
 
@@ -145,7 +160,11 @@ def matches(change: Change, uri: str) -> bool:
         case [("tasks" | "epics"), ref, "comments"]:
             return change.kind == Kind.COMMENT and _commented_item(change) == ref
         case [("tasks" | "epics" | "archive" | "context") as collection, ref, *rest]:
-            return change.kind in _KINDS[collection] and change.ref == ref and _part_matches(change, rest)
+            return (
+                change.kind in _KINDS[collection]
+                and change.ref == ref
+                and _part_matches(change, rest)
+            )
     return False
 
 
@@ -165,7 +184,9 @@ def _mirror_matches(change: Change, uri: Uri) -> bool:
         case ["folders", ib_id, "resources"]:
             return change.kind == Kind.IB_RESOURCE and ib_id in homes
         case ["folders", ib_id]:
-            return change.kind == Kind.IB_FOLDER and (ib_id == ROOT or change.ref == ib_id or ib_id in homes)
+            return change.kind == Kind.IB_FOLDER and (
+                ib_id == ROOT or change.ref == ib_id or ib_id in homes
+            )
     return False
 
 
@@ -197,7 +218,9 @@ def _commented_item(change: Change) -> str | None:
 
 
 def _collection_matches(change: Change, uri: Uri) -> bool:
-    """Match items that enter, leave or change inside a collection, by comparing them before and after."""
+    """Match items that enter, leave or change inside a collection, by comparing them before and
+    after.
+    """
     archived = uri.segments[0] == "archive"
     epic = uri.segments[1] if len(uri.segments) > 1 else None
     pairs = [pair for pair in uri.query if pair[0] != "type"]
@@ -208,7 +231,9 @@ def _collection_matches(change: Change, uri: Uri) -> bool:
         return _comment_moves(change, model, query.search)
     if change.kind != model.KIND:
         return False
-    if query.ready is not None and (change.action != "update" or _DECIDE_READINESS & set(change.fields)):
+    if query.ready is not None and (
+        change.action != "update" or _DECIDE_READINESS & set(change.fields)
+    ):
         return True  # another task may depend on it
 
     def belongs(document: Document) -> bool:
@@ -222,7 +247,9 @@ def _collection_matches(change: Change, uri: Uri) -> bool:
 
 
 def _before_and_after(change: Change) -> list[Document | None]:
-    """Return the documents before and after, cached on the change because every watched collection needs them."""
+    """Return the documents before and after, cached on the change because every watched collection
+    needs them.
+    """
     known: list[Document | None] | None = getattr(change, "_before_and_after", None)
     if known is None:
         versions = [change.version - 1, change.version] if change.version > 1 else [change.version]
@@ -287,12 +314,22 @@ def _meets(condition: Condition, document: Document, number: int) -> bool:
         return True  # many users watch the same URI, and @me means each of them
     if condition.name in _LISTS:
         # "No dependency" is a value to filter by; "no label" is not.
-        entries = document.get(_LISTS[condition.name]) or ([""] if condition.name == "depends_on" else [])
+        entries = document.get(_LISTS[condition.name]) or (
+            [""] if condition.name == "depends_on" else []
+        )
         return any(value in entries for value in condition.values) != (condition.operator == "!=")
-    actual = number if condition.name == "id" else _plain(condition.name, _value(document, condition.name))
+    actual = (
+        number
+        if condition.name == "id"
+        else _plain(condition.name, _value(document, condition.name))
+    )
     wanted = [_plain(condition.name, value) for value in condition.values]
     if condition.operator in _COMPARISONS:
-        return actual is not None and wanted[0] is not None and _COMPARISONS[condition.operator](actual, wanted[0])
+        return (
+            actual is not None
+            and wanted[0] is not None
+            and _COMPARISONS[condition.operator](actual, wanted[0])
+        )
     return (actual in wanted) != (condition.operator == "!=")
 
 

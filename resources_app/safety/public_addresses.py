@@ -1,8 +1,12 @@
-"""Decide whether a network address is public. Every outgoing request checks this before it connects."""
+"""Decide whether a network address is public.
+
+Every outgoing request checks this before it connects.
+"""
 
 import ipaddress
 
-# Addresses that embed another one: a name that resolves to them could lead to a private IPv4 address.
+# Addresses that embed another one: a name that resolves to them could lead to a private IPv4
+# address.
 _TRANSITION = tuple(
     ipaddress.ip_network(network)
     for network in (

@@ -11,7 +11,8 @@ MASK = "[secret]"
 # A shorter literal would also mask ordinary words.
 MIN_LITERAL = 8
 
-# Names that may end a longer one, as in DB_PASSWORD or x-csrftoken, and names that count only as whole words.
+# Names that may end a longer one, as in DB_PASSWORD or x-csrftoken, and names that count only as
+# whole words.
 _ENDINGS = (
     r"password|passwd|secret|secret_key|(?:refresh|access|id|api|registration_access)[-_]?token|code_verifier"
     r"|session[-_]?(?:id|key)|csrfmiddlewaretoken|csrf[-_]?token|api[-_]?key|product[-_]?key|backlog_token"
@@ -31,7 +32,8 @@ _PATTERNS = (
         rf"""(?ix)( (?<!\w) (?:\w*(?:{_ENDINGS})|{_WORDS})
             (?: ['"]?\s{{0,8}}[=:]\s{{0,8}} | ['"],\s{{0,8}}b?(?=['"]) )
             (?:(?:bearer|basic)\s{{1,8}})? )
-            (?: b?(?P<quote>['"])(?:\\.|(?!(?P=quote))[^\\]){{1,4096}} | (?!\[secret\]|(?:bearer|basic)\s)[^\s'"&,;}})]+ )""",
+            (?: b?(?P<quote>['"])(?:\\.|(?!(?P=quote))[^\\]){{1,4096}}
+                | (?!\[secret\]|(?:bearer|basic)\s)[^\s'"&,;}})]+ )""",
     ),
 )
 

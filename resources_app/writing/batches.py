@@ -1,4 +1,7 @@
-"""Apply many writes in one request, atomically or one by one. Retries are safe by key; a batch can be undone."""
+"""Apply many writes in one request, atomically or one by one.
+
+Retries are safe by key; a batch can be undone.
+"""
 
 import hashlib
 import json
@@ -38,16 +41,26 @@ def write_batch(
 ) -> Answer:
     entries = _check_entries(operations)
     body = {"operations": operations, "atomic": atomic, "dry_run": dry_run}
-    return once(actor, idempotency_key, body, lambda: _run(actor, entries, progress, atomic=atomic, dry_run=dry_run))
+    return once(
+        actor,
+        idempotency_key,
+        body,
+        lambda: _run(actor, entries, progress, atomic=atomic, dry_run=dry_run),
+    )
 
 
 def once(actor: Actor, key: str | None, body: Any, run: Callable[[], Answer]) -> Answer:
-    """Run, and store the response under the key in the same transaction. A retry gets the stored response."""
+    """Run, and store the response under the key in the same transaction.
+
+    A retry gets the stored response.
+    """
     owner = actor.user.pk
     if key is None or owner is None:
         return run()
     if not clean_text("idempotency_key", key, MAX_KEY):
-        raise ValidationFailed("idempotency_key must not be empty.", field="idempotency_key", value=key)
+        raise ValidationFailed(
+            "idempotency_key must not be empty.", field="idempotency_key", value=key
+        )
     digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
     with write_transaction():
         try:
@@ -59,8 +72,8 @@ def once(actor: Actor, key: str | None, body: Any, run: Callable[[], Answer]) ->
         except IntegrityError:
             return _kept_answer(owner, key, digest)
         answer = run()
-        # Stored as text inside the JSON: a response may quote a NUL from the request, which PostgreSQL's JSON cannot
-        # hold.
+        # Stored as text inside the JSON: a response may quote a NUL from the request, which
+        # PostgreSQL's JSON cannot hold.
         kept.answer = json.dumps(answer)
         kept.save(update_fields=["answer"])
     return answer
@@ -80,7 +93,12 @@ def _kept_answer(owner: int, key: str, digest: str) -> Answer:
 
 
 def _run(
-    actor: Actor, entries: list[dict[str, Any]], progress: Progress | None, *, atomic: bool, dry_run: bool
+    actor: Actor,
+    entries: list[dict[str, Any]],
+    progress: Progress | None,
+    *,
+    atomic: bool,
+    dry_run: bool,
 ) -> Answer:
     batch = uuid.uuid4()
     with write_transaction():
@@ -111,7 +129,12 @@ def _target_or_error(entry: dict[str, Any]) -> Target | BacklogError:
 
 
 def _apply(
-    session: WriteSession, index: int, entry: dict[str, Any], target: Target | BacklogError, *, atomic: bool
+    session: WriteSession,
+    index: int,
+    entry: dict[str, Any],
+    target: Target | BacklogError,
+    *,
+    atomic: bool,
 ) -> Answer:
     try:
         if isinstance(target, BacklogError):

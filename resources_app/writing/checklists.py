@@ -15,14 +15,18 @@ _BOX_LINE = re.compile(r"(\s*(?:>\s*)*(?:[-*+]|\d{1,9}[.)])\s+\[)([ xX])(\]\s)(.
 def tick(actor: Actor, item_uri: str, line: int, label: str, *, checked: bool) -> None:
     """Tick or clear a checkbox.
 
-    `label` is the text the user saw beside the box, so that a concurrent edit above it does not make us tick another
-    box.
+    `label` is the text the user saw beside the box, so that a concurrent edit above it does not
+    make us tick another box.
     """
     uri = f"{item_uri}/description"
     reading = read(actor, uri)
     lines = str(reading.contents).split("\n")
     found = _BOX_LINE.fullmatch(lines[line]) if 0 <= line < len(lines) else None
     if found is None or found[4].strip()[:LABEL] != label.strip():
-        raise Conflict("The list has changed since you saw it.", suggestion="Look at it again, then tick.", line=line)
+        raise Conflict(
+            "The list has changed since you saw it.",
+            suggestion="Look at it again, then tick.",
+            line=line,
+        )
     lines[line] = f"{found[1]}{'x' if checked else ' '}{found[3]}{found[4]}"
     write_path.write(actor, uri, {"type": "set", "value": "\n".join(lines)}, reading.etag)

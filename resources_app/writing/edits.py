@@ -28,7 +28,10 @@ NO_PRIORITY = Priority.NONE.label
 
 @dataclass(frozen=True)
 class Edit:
-    """Describe an edit. `changed` is requested by the caller and validated; `internal` is set only by our own code."""
+    """Describe an edit.
+
+    `changed` is requested by the caller and validated; `internal` is set only by our own code.
+    """
 
     operation: dict[str, Any]
     changed: Document = field(default_factory=dict)
@@ -36,8 +39,13 @@ class Edit:
     splices: dict[str, list[Splice]] = field(default_factory=dict)
 
     def splices_to(self, after: Document) -> dict[str, list[Splice]]:
-        """Return the splices that still apply. Cleaning may alter a text (it trims a title), which invalidates them."""
-        return {name: made for name, made in self.splices.items() if self.changed[name] == after[name]}
+        """Return the splices that still apply.
+
+        Cleaning may alter a text (it trims a title), which invalidates them.
+        """
+        return {
+            name: made for name, made in self.splices.items() if self.changed[name] == after[name]
+        }
 
 
 def allowed_operations(target: Target, *, is_text: bool = True) -> tuple[str, ...]:
@@ -70,14 +78,21 @@ def make_edit(thing: Versioned, target: Target, document: Document, operation: A
 def _restore(thing: Versioned, target: Target, operation: dict[str, Any]) -> Edit:
     version = operation["version"]
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise ValidationFailed("version must be a whole number from 1.", field="version", value=version)
+        raise ValidationFailed(
+            "version must be a whole number from 1.", field="version", value=version
+        )
     then = revisions.document_at(thing.KIND, thing.pk, version)
     if thing.KIND == Kind.RESOURCE:
         refuse_lost_bytes(then, version)
     if target.field:
         return Edit(operation, {target.field.name: then.get(target.field.name, target.field.empty)})
     return Edit(
-        operation, {name: value for name, value in then.items() if field_of(thing.KIND, name) in _writable(thing)}
+        operation,
+        {
+            name: value
+            for name, value in then.items()
+            if field_of(thing.KIND, name) in _writable(thing)
+        },
     )
 
 
@@ -96,7 +111,11 @@ def _writable(thing: Versioned) -> list[Field]:
 
 def _edit_whole(target: Target, document: Document, operation: dict[str, Any]) -> Edit:
     """Edit a whole object. A task or epic is an object; a file is its text plus metadata."""
-    if target.kind == Kind.RESOURCE and _addresses_text(operation) and document["content"] is not None:
+    if (
+        target.kind == Kind.RESOURCE
+        and _addresses_text(operation)
+        and document["content"] is not None
+    ):
         return _edit_field(FIELDS[Kind.RESOURCE]["content"], document["content"], operation)
     if operation["type"] == "delete_field":
         name = string_argument(operation, "field")
@@ -106,14 +125,22 @@ def _edit_whole(target: Target, document: Document, operation: dict[str, Any]) -
         named = [operation["field"]] if operation["type"] == "set" else list(operation["value"])
         changed = {name: merged[name] for name in named}
         if operation["type"] == "merge":
-            changed |= {name: NO_PRIORITY for name in changed if name == "priority" and changed[name] is None}
+            changed |= {
+                name: NO_PRIORITY
+                for name in changed
+                if name == "priority" and changed[name] is None
+            }
     if target.kind == Kind.RESOURCE and "content" in changed and document["content"] is None:
-        raise ValidationFailed("This file is binary: upload it again instead of editing its text.", field="content")
+        raise ValidationFailed(
+            "This file is binary: upload it again instead of editing its text.", field="content"
+        )
     return Edit(operation, changed)
 
 
 def _addresses_text(operation: dict[str, Any]) -> bool:
-    return operation["type"] in TEXT_OPERATIONS or (operation["type"] == "set" and "field" not in operation)
+    return operation["type"] in TEXT_OPERATIONS or (
+        operation["type"] == "set" and "field" not in operation
+    )
 
 
 def _empty(kind: str, name: str) -> Any:
@@ -124,14 +151,23 @@ def _empty(kind: str, name: str) -> Any:
 def _edit_field(declared: Field, value: Any, operation: dict[str, Any]) -> Edit:
     if declared.shape == "text" and operation["type"] in TEXT_OPERATIONS:
         splices = text_splices(value, operation)
-        return Edit(operation, {declared.name: apply_splices(value, splices)}, splices={declared.name: splices})
+        return Edit(
+            operation,
+            {declared.name: apply_splices(value, splices)},
+            splices={declared.name: splices},
+        )
     return Edit(operation, {declared.name: apply_operation(value, operation, declared.shape)})
 
 
-def _edit_element(declared: Field, index: int, document: Document, operation: dict[str, Any]) -> Edit:
+def _edit_element(
+    declared: Field, index: int, document: Document, operation: dict[str, Any]
+) -> Edit:
     entries: list[Any] = document[declared.name]
     if index >= len(entries):
-        raise NotFound(f"{declared.name} has {len(entries)} elements; there is no {index}.", field=declared.name)
+        raise NotFound(
+            f"{declared.name} has {len(entries)} elements; there is no {index}.",
+            field=declared.name,
+        )
     replaced = operation["type"] == "set" and "field" not in operation
     shape: Shape = "object" if isinstance(entries[index], dict) else "text"
     changed = operation["value"] if replaced else apply_operation(entries[index], operation, shape)

@@ -1,4 +1,6 @@
-"""Build the response of a write (new ETag and diff) and of a conflict (diff from the caller's version to now)."""
+"""Build the response of a write (new ETag and diff) and of a conflict (diff from the caller's
+version to now).
+"""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -32,8 +34,8 @@ def outcome_of(
 ) -> dict[str, Any]:
     """Return the response of a write.
 
-    `before` and `after` are masked for the caller. `asked` names the fields the caller changed; metadata derived from a
-    file's frontmatter follows its text.
+    `before` and `after` are masked for the caller. `asked` names the fields the caller changed;
+    metadata derived from a file's frontmatter follows its text.
     """
     warnings = warnings_about("\n".join(_added_texts(thing, before, after, splices)))
     version = thing.field_versions.get(target.etag_field, 1) if target.field else thing.version
@@ -51,7 +53,8 @@ def outcome_of(
 def warnings_about(text: str) -> list[str]:
     """Return warnings about text that is saved as is but will cause trouble."""
     return [
-        f"{path} works on one machine only; write mcp://backlog/resources/… instead (manage.py convert_uris)."
+        f"{path} works on one machine only; write mcp://backlog/resources/… instead (manage.py"
+        " convert_uris)."
         for path in machine_specific_paths(text)[:MAX_WARNINGS]
     ]
 
@@ -59,11 +62,15 @@ def warnings_about(text: str) -> list[str]:
 def _added_texts(
     thing: Versioned, before: Document, after: Document, splices: Mapping[str, list[Splice]]
 ) -> Iterator[str]:
-    """Yield only the text added by this write, so that the cost depends on the edit and not on the whole text."""
+    """Yield only the text added by this write, so that the cost depends on the edit and not on the
+    whole text.
+    """
     for name, field in FIELDS[thing.KIND].items():
         old, new = before.get(name), after.get(name)
         if field.shape == "text" and isinstance(old, str) and isinstance(new, str) and old != new:
-            yield from (inserted for _, _, inserted in splices.get(name) or splices_between(old, new))
+            yield from (
+                inserted for _, _, inserted in splices.get(name) or splices_between(old, new)
+            )
 
 
 def describe_change(
@@ -84,7 +91,11 @@ def describe_change(
 
 def mime_type_of(thing: Versioned, target: Target) -> str:
     if target.index is not None:
-        return "text/plain" if target.field and target.field.name != "references" else "application/json"
+        return (
+            "text/plain"
+            if target.field and target.field.name != "references"
+            else "application/json"
+        )
     if target.field:
         return target.field.mime_type
     return thing.mime_type if isinstance(thing, Resource) else "application/json"
@@ -97,17 +108,25 @@ def value_at(target: Target, document: Document) -> Any:
     if target.index is None:
         return value
     if not isinstance(value, list) or target.index >= len(value):
-        raise NotFound(f"{target.field.name} has no element {target.index}.", field=target.field.name)
+        raise NotFound(
+            f"{target.field.name} has no element {target.index}.", field=target.field.name
+        )
     return value[target.index]
 
 
 def size_of(value: Any) -> int:
     """Return the size in bytes as transmitted."""
-    return len((value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).encode())
+    return len(
+        (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).encode()
+    )
 
 
 def _diff(
-    thing: Versioned, target: Target, before: Document, after: Document, splices: Mapping[str, list[Splice]]
+    thing: Versioned,
+    target: Target,
+    before: Document,
+    after: Document,
+    splices: Mapping[str, list[Splice]],
 ) -> Any:
     declared = FIELDS[thing.KIND]
     if target.field and target.index is not None:
@@ -136,7 +155,9 @@ def _element(entries: Any, index: int) -> Any:
     return entries[index] if isinstance(entries, list) and index < len(entries) else None
 
 
-def _field_diff(field: Field, before: Document, after: Document, splices: Mapping[str, list[Splice]]) -> Any:
+def _field_diff(
+    field: Field, before: Document, after: Document, splices: Mapping[str, list[Splice]]
+) -> Any:
     old, new = before.get(field.name), after.get(field.name)
     if field.shape != "text" or not isinstance(old, str) or not isinstance(new, str):
         return {"before": old, "after": new}

@@ -1,4 +1,7 @@
-"""Run writes in one transaction. Rows are locked once, each operation sees the previous ones, and each is recorded."""
+"""Run writes in one transaction.
+
+Rows are locked once, each operation sees the previous ones, and each is recorded.
+"""
 
 import uuid
 from collections.abc import Iterable
@@ -35,11 +38,17 @@ class WriteSession:
     """Apply writes inside one database transaction, which the caller opens and closes."""
 
     def __init__(
-        self, actor: Actor, batch: uuid.UUID | None = None, *, dry_run: bool = False, atomic: bool = False
+        self,
+        actor: Actor,
+        batch: uuid.UUID | None = None,
+        *,
+        dry_run: bool = False,
+        atomic: bool = False,
     ) -> None:
         if not actor.may_write:
             raise PermissionDenied(
-                "You may read but not write.", suggestion="Ask an admin for the contributor role or a write token."
+                "You may read but not write.",
+                suggestion="Ask an admin for the contributor role or a write token.",
             )
         self.actor = actor
         self.mask = Mask(actor.user)
@@ -61,12 +70,16 @@ class WriteSession:
             _lock_row(rows, target)
             return fetch(rows, target)
         except NotFound:
-            if target.kind == Kind.RESOURCE and folders.is_folder(self.actor.user, target.lookup[1]):
+            if target.kind == Kind.RESOURCE and folders.is_folder(
+                self.actor.user, target.lookup[1]
+            ):
                 raise only_read(uris.build_path(target.lookup[1])) from None
             raise
 
     def lock_all(self, targets: Iterable[Target]) -> None:
-        """Lock in a fixed order: two batches over the same rows wait for each other instead of deadlocking."""
+        """Lock in a fixed order: two batches over the same rows wait for each other instead of
+        deadlocking.
+        """
         for target in sorted(set(targets), key=lambda target: (target.kind, str(target.lookup[1]))):
             try:
                 self.lock(target)
@@ -79,21 +92,32 @@ class WriteSession:
         refuse_words_of_others(self.actor, thing)
         self.check_etag(thing, target, etag)
         edit = self._edit(thing, target, operation)
-        before = self.mask.shown(self.save(thing, edit, uri=address_of(thing, target), action="update"))
+        before = self.mask.shown(
+            self.save(thing, edit, uri=address_of(thing, target), action="update")
+        )
         after = self.mask.shown(document_of(thing))
-        answer = outcome_of(thing, target, uri, before, after, edit.splices_to(after), asked=set(edit.changed))
+        answer = outcome_of(
+            thing, target, uri, before, after, edit.splices_to(after), asked=set(edit.changed)
+        )
         return answer | {"etag": self._stored_etag(thing, target)} if self.dry_run else answer
 
     def _edit(self, thing: Versioned, target: Target, operation: Any) -> Edit:
-        """Edit the document as the caller sees it: a hidden id can be kept or removed, not guessed."""
+        """Edit the document as the caller sees it: a hidden id can be kept or removed, not
+        guessed.
+        """
         edit = make_edit(thing, target, self.mask.shown(document_of(thing)), operation)
         is_restored = edit.operation["type"] == "restore"
         return replace(edit, changed=self.mask.shown(edit.changed)) if is_restored else edit
 
     def save(self, thing: Versioned, edit: Edit, *, uri: str, action: str) -> Document:
-        """Write the changes of an edit, or nothing if there are none. Return the document before the edit."""
+        """Write the changes of an edit, or nothing if there are none.
+
+        Return the document before the edit.
+        """
         before = document_of(thing)
-        cleaned = self.mask.restored(before, clean_changes(thing.KIND, edit.changed)) | edit.internal
+        cleaned = (
+            self.mask.restored(before, clean_changes(thing.KIND, edit.changed)) | edit.internal
+        )
         text = cleaned.get("content")
         if isinstance(thing, Resource) and isinstance(text, str):
             cleaned |= facts_following(thing.path, before, cleaned)
@@ -111,10 +135,14 @@ class WriteSession:
         snapshot = self._update_row(thing, columns, sorted(changed), delta, after)
         counters.move(place, counters.place_of(thing))
         relations.follow(self.actor, thing, changed)
-        self._record(thing, uri, action, sorted(changed), edit.operation, delta, snapshot, thing.updated_at)
+        self._record(
+            thing, uri, action, sorted(changed), edit.operation, delta, snapshot, thing.updated_at
+        )
         return before
 
-    def insert(self, thing: Versioned, document: Document, *, uri: str | None = None, operation: Any = None) -> None:
+    def insert(
+        self, thing: Versioned, document: Document, *, uri: str | None = None, operation: Any = None
+    ) -> None:
         """Insert a new row, its related rows, and the first revision, which is a snapshot."""
         at = None if thing.created_at else self.actor.moment
         if at:
@@ -122,10 +150,21 @@ class WriteSession:
         thing.updated_at = thing.updated_at or thing.created_at
         thing.save(force_insert=True)
         counters.move(None, counters.place_of(thing))
-        relations.follow(self.actor, thing, {name: value for name, value in document.items() if value})
+        relations.follow(
+            self.actor, thing, {name: value for name, value in document.items() if value}
+        )
         whole = document_of(thing)
         fields = [name for name, value in whole.items() if value]
-        self._record(thing, uri or uri_of(thing), "create", fields, operation or {"type": "create"}, {}, whole, at)
+        self._record(
+            thing,
+            uri or uri_of(thing),
+            "create",
+            fields,
+            operation or {"type": "create"},
+            {},
+            whole,
+            at,
+        )
 
     def forget(self) -> None:
         """Drop cached rows: after a rollback to a savepoint they may be ahead of the database."""
@@ -139,7 +178,10 @@ class WriteSession:
         if conditions.is_excluded(current):
             raise Conflict(
                 f"If-None-Match excludes the current state of {address_of(thing, target)}.",
-                suggestion="Choose another address, or send the current ETag with If-Match to replace what is there.",
+                suggestion=(
+                    "Choose another address, or send the current ETag with If-Match to replace what"
+                    " is there."
+                ),
                 current_etag=current,
                 current_version=thing.version,
                 diff=None,
@@ -156,7 +198,11 @@ class WriteSession:
             )
         versions = [version_in(tag, thing.ref, target.etag_field) for tag in conditions.tags]
         known = max((version for version in versions if version), default=None)
-        diff = describe_change(thing, target, known, document_of(thing), self.mask.all_shown) if known else None
+        diff = (
+            describe_change(thing, target, known, document_of(thing), self.mask.all_shown)
+            if known
+            else None
+        )
         if not self.dry_run and not self.atomic:
             raise _conflict(current_etag(thing, target), thing.version, diff)
         stored = self._stored_etag(thing, target)
@@ -172,11 +218,17 @@ class WriteSession:
         return _etag(thing.ref, target, *self._as_stored[target.kind, target.lookup])
 
     def _update_row(
-        self, thing: Versioned, columns: Document, fields: list[str], delta: revisions.Delta, after: Document
+        self,
+        thing: Versioned,
+        columns: Document,
+        fields: list[str],
+        delta: revisions.Delta,
+        after: Document,
     ) -> Document | None:
         """Update the row.
 
-        The UPDATE itself checks the version; the row lock only spares other writers a failed attempt.
+        The UPDATE itself checks the version; the row lock only spares other writers a failed
+        attempt.
         """
         was = thing.version
         weight = thing.delta_weight + revisions.weigh(delta)
@@ -206,9 +258,19 @@ class WriteSession:
         snapshot: Document | None,
         at: datetime | None,
     ) -> None:
-        """Record the change. `at` is the row's write time, or None for a row that brings older times with it."""
+        """Record the change.
+
+        `at` is the row's write time, or None for a row that brings older times with it.
+        """
         change = change_log.record(
-            self.actor, thing, uri=uri, action=action, fields=fields, operation=operation, batch=self.batch, at=at
+            self.actor,
+            thing,
+            uri=uri,
+            action=action,
+            fields=fields,
+            operation=operation,
+            batch=self.batch,
+            at=at,
         )
         revisions.write_revision(change, delta, snapshot)
 
@@ -221,10 +283,10 @@ class _Turn(Func):
 def _lock_row(rows: Any, target: Target) -> None:
     """Lock the row without returning it. The caller reads it afterwards, in a separate statement.
 
-    After a wait PostgreSQL re-reads only the locked row. Rows that the same statement joins or looks up (the assignee,
-    the readers) are still in their state before the wait. PostgreSQL also grants row locks in no particular order, so
-    the statement first queues for an advisory lock, which is granted in FIFO order. On SQLite the transaction is the
-    lock.
+    After a wait PostgreSQL re-reads only the locked row. Rows that the same statement joins or
+    looks up (the assignee, the readers) are still in their state before the wait. PostgreSQL also
+    grants row locks in no particular order, so the statement first queues for an advisory lock,
+    which is granted in FIFO order. On SQLite the transaction is the lock.
     """
     if connection.vendor != "postgresql":
         return
@@ -239,17 +301,27 @@ def current_etag(thing: Versioned, target: Target) -> str:
 
 
 def _etag(ref: str, target: Target, version: int, field_versions: dict[str, int]) -> str:
-    return make_etag(ref, field_versions.get(target.etag_field, 1) if target.field else version, target.etag_field)
+    return make_etag(
+        ref,
+        field_versions.get(target.etag_field, 1) if target.field else version,
+        target.etag_field,
+    )
 
 
 def _conflict(etag: str, version: int, diff: Any, *, within_batch: bool = False) -> Conflict:
     if not within_batch:
         return Conflict(
-            "The resource was modified since you read it.", current_etag=etag, current_version=version, diff=diff
+            "The resource was modified since you read it.",
+            current_etag=etag,
+            current_version=version,
+            diff=diff,
         )
     return Conflict(
         "An earlier operation of this batch changed the resource.",
-        suggestion="Give the ETag with the first operation on an address alone; the later ones see what it wrote.",
+        suggestion=(
+            "Give the ETag with the first operation on an address alone; the later ones see what it"
+            " wrote."
+        ),
         current_etag=etag,
         current_version=version,
         diff=diff,
@@ -279,12 +351,14 @@ def refuse_read_only(thing: Versioned) -> None:
 def refuse_words_of_others(actor: Actor, thing: Versioned) -> None:
     if isinstance(thing, Comment) and not actor.may_reword(thing.author_id):
         raise PermissionDenied(
-            "Only its author or an admin edits a comment.", suggestion="Write a comment of your own instead."
+            "Only its author or an admin edits a comment.",
+            suggestion="Write a comment of your own instead.",
         )
 
 
 def refuse_mirrored(thing: Versioned) -> None:
     if isinstance(thing, Resource) and thing.root:
         raise PermissionDenied(
-            "Mirrored files are read-only", suggestion="Edit the file where it lives; the next scan brings it here."
+            "Mirrored files are read-only",
+            suggestion="Edit the file where it lives; the next scan brings it here.",
         )

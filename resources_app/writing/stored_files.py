@@ -1,6 +1,8 @@
-"""Create, replace, move and remove stored files, each in one transaction with its change and revision.
+"""Create, replace, move and remove stored files, each in one transaction with its change and
+revision.
 
-A path belongs to one row forever: creating a file at the path of an archived one continues it with a new version.
+A path belongs to one row forever: creating a file at the path of an archived one continues it with
+a new version.
 """
 
 from dataclasses import replace
@@ -10,7 +12,13 @@ from resources_app.addresses import uris
 from resources_app.addresses.targets import resource_target
 from resources_app.errors import BacklogError, PermissionDenied, ValidationFailed
 from resources_app.files import folders
-from resources_app.files.contents import Contents, derived_columns, examine_upload, facts_of, mime_type_by_name
+from resources_app.files.contents import (
+    Contents,
+    derived_columns,
+    examine_upload,
+    facts_of,
+    mime_type_by_name,
+)
 from resources_app.files.disk import mount_of
 from resources_app.history.documents import clean_changes, columns_for, uri_of
 from resources_app.history.preconditions import preconditions
@@ -36,11 +44,16 @@ def create_resource(
     tags: list[str] | None = None,
     groups: list[str] | None = None,
 ) -> Resource:
-    """Create a file. Metadata that is not given is taken from the frontmatter of a markdown file."""
+    """Create a file.
+
+    Metadata that is not given is taken from the frontmatter of a markdown file.
+    """
     _refuse_mounted(folders.check_path(path))
     found = examine_upload(path, content, mime_type)
     given = {"title": title, "description": description, "tags": tags, "groups": groups}
-    facts = facts_of(path, found.text or "") | {name: value for name, value in given.items() if value}
+    facts = facts_of(path, found.text or "") | {
+        name: value for name, value in given.items() if value
+    }
     with write_transaction():
         session = WriteSession(actor)
         chain = folders.claim_for(path)
@@ -113,7 +126,12 @@ def remove(actor: Actor, path: str, etag: Etag = None) -> Versioned:
 
 
 def insert(
-    session: WriteSession, path: str, chain: list[Folder], found: Contents, facts: Document, root: str = ""
+    session: WriteSession,
+    path: str,
+    chain: list[Folder],
+    found: Contents,
+    facts: Document,
+    root: str = "",
 ) -> Resource:
     """Insert a new row in the claimed folders."""
     document = clean_changes(Kind.RESOURCE, facts) | {"content": found.text}
@@ -122,7 +140,11 @@ def insert(
         folder=chain[-1],
         root=root,
         mime_type=found.mime_type,
-        **(_binary_columns(found, root) if found.text is None else derived_columns(path, found.text)),
+        **(
+            _binary_columns(found, root)
+            if found.text is None
+            else derived_columns(path, found.text)
+        ),
         **columns_for(session.actor, document),
     )
     session.insert(resource, document)
@@ -131,9 +153,18 @@ def insert(
 
 
 def renew(
-    session: WriteSession, resource: Resource, found: Contents, facts: Document, *, action: str, root: str = ""
+    session: WriteSession,
+    resource: Resource,
+    found: Contents,
+    facts: Document,
+    *,
+    action: str,
+    root: str = "",
 ) -> None:
-    """Write a new version with other bytes. History keeps texts; of binary files it keeps only the hash."""
+    """Write a new version with other bytes.
+
+    History keeps texts; of binary files it keeps only the hash.
+    """
     binary = _binary_columns(found, root) if found.text is None else {}
     _set_columns(resource, {"root": root, "mime_type": found.mime_type, **binary})
     identity = {"sha256": found.sha256} if binary else {}
@@ -146,7 +177,10 @@ def renew(
 
 
 def _at_path(actor: Actor, path: str) -> Resource | None:
-    """Return the archived resource that a new one at this path continues. Raises if the path is taken."""
+    """Return the archived resource that a new one at this path continues.
+
+    Raises if the path is taken.
+    """
     old = Resource.objects.select_for_update(no_key=True).filter(path=path).first()
     if old is None:
         return None
@@ -169,21 +203,35 @@ def _lock(session: WriteSession, path: str, etag: Etag) -> Resource:
 
 
 def _binary_columns(found: Contents, root: str) -> dict[str, Any]:
-    """Return the columns of a binary file; those of a text are derived. The bytes of a mirrored file stay on disk."""
-    return {"size": found.size, "sha256": found.sha256, "frontmatter": {}, "blob": None if root else found.raw}
+    """Return the columns of a binary file; those of a text are derived.
+
+    The bytes of a mirrored file stay on disk.
+    """
+    return {
+        "size": found.size,
+        "sha256": found.sha256,
+        "frontmatter": {},
+        "blob": None if root else found.raw,
+    }
 
 
 def _named_columns(resource: Resource, new_path: str) -> dict[str, Any]:
     """Return the columns that depend on the file name, unless a user set them explicitly."""
     columns = derived_columns(new_path, resource.content) if resource.content is not None else {}
     by_name = mime_type_by_name(new_path)
-    if by_name and resource.content is not None and resource.mime_type == mime_type_by_name(resource.path):
+    if (
+        by_name
+        and resource.content is not None
+        and resource.mime_type == mime_type_by_name(resource.path)
+    ):
         columns["mime_type"] = by_name
     return columns
 
 
 def _set_columns(resource: Resource, columns: dict[str, Any]) -> None:
-    """Set columns without history before the version is written, so that change listeners see the whole row."""
+    """Set columns without history before the version is written, so that change listeners see the
+    whole row.
+    """
     Resource.objects.filter(pk=resource.pk).update(**columns)
     for name, value in columns.items():
         setattr(resource, name, value)
@@ -193,7 +241,10 @@ def _refuse_mounted(path: str) -> None:
     if place := mount_of(path):
         raise PermissionDenied(
             f"{place[0].prefix} is mirrored from a folder and read-only.",
-            suggestion="Choose a path outside it, or edit the file where it lives; the next scan brings it here.",
+            suggestion=(
+                "Choose a path outside it, or edit the file where it lives; the next scan brings it"
+                " here."
+            ),
             path=path,
         )
 
@@ -204,7 +255,10 @@ def _taken(actor: Actor, by: Resource) -> BacklogError:
         return folders.reserved(path)
     return ValidationFailed(
         f"There is something at {path} already.",
-        suggestion="Choose another path, or write to what is there. Creating it again continues an archived resource.",
+        suggestion=(
+            "Choose another path, or write to what is there. Creating it again continues an"
+            " archived resource."
+        ),
         field="path",
         value=path,
     )

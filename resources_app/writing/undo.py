@@ -1,4 +1,7 @@
-"""Undo all changes of a batch or an agent run as one new write. Rejected if a field has changed since."""
+"""Undo all changes of a batch or an agent run as one new write.
+
+Rejected if a field has changed since.
+"""
 
 import uuid
 from collections.abc import Sequence
@@ -29,16 +32,26 @@ def undo_batch(actor: Actor, batch: str) -> dict[str, Any]:
     try:
         number = uuid.UUID(batch)
     except (ValueError, AttributeError, TypeError):
-        raise ValidationFailed("batch must be the id a batch answered with.", field="batch", value=batch) from None
+        raise ValidationFailed(
+            "batch must be the id a batch answered with.", field="batch", value=batch
+        ) from None
     return _undo(actor, Change.objects.filter(batch=number), {"type": "undo", "batch": str(number)})
 
 
 def undo_run(actor: Actor, agent: Any, since: Any, until: Any = None) -> dict[str, Any]:
-    """Undo everything one agent wrote for the calling user between two times (default: until now)."""
+    """Undo everything one agent wrote for the calling user between two times (default: until
+    now).
+    """
     agent = clean_text("agent", agent, 100)
     since, until = _moment("since", since), _moment("until", until) if until else timezone.now()
-    run = Change.objects.filter(author_id=actor.user.pk, agent=agent, created_at__gte=since, created_at__lte=until)
-    return _undo(actor, run, {"type": "undo", "agent": agent, "since": since.isoformat(), "until": until.isoformat()})
+    run = Change.objects.filter(
+        author_id=actor.user.pk, agent=agent, created_at__gte=since, created_at__lte=until
+    )
+    return _undo(
+        actor,
+        run,
+        {"type": "undo", "agent": agent, "since": since.isoformat(), "until": until.isoformat()},
+    )
 
 
 def _moment(name: str, value: Any) -> datetime:
@@ -46,7 +59,9 @@ def _moment(name: str, value: Any) -> datetime:
         moment = datetime.fromisoformat(value)
         return moment if timezone.is_aware(moment) else timezone.make_aware(moment)
     except (TypeError, ValueError, OverflowError):
-        raise ValidationFailed(f"{name} must be a time as 2026-01-31T12:00:00Z.", field=name, value=value) from None
+        raise ValidationFailed(
+            f"{name} must be a time as 2026-01-31T12:00:00Z.", field=name, value=value
+        ) from None
 
 
 def _undo(actor: Actor, changes: Any, operation: dict[str, Any]) -> dict[str, Any]:
@@ -54,7 +69,9 @@ def _undo(actor: Actor, changes: Any, operation: dict[str, Any]) -> dict[str, An
     if not visible:
         raise NotFound("There is no such batch or run, or nothing of it is visible to you.")
     if len(visible) > MAX_CHANGES:
-        raise ValidationFailed(f"More than {MAX_CHANGES} changes; undo a shorter run.", max_changes=MAX_CHANGES)
+        raise ValidationFailed(
+            f"More than {MAX_CHANGES} changes; undo a shorter run.", max_changes=MAX_CHANGES
+        )
     by_thing: dict[tuple[str, int], list[Change]] = {}
     for change in visible:
         by_thing.setdefault((change.kind, change.object_id), []).append(change)
@@ -71,14 +88,20 @@ def _undo(actor: Actor, changes: Any, operation: dict[str, Any]) -> dict[str, An
             # An id hidden from the caller stays unchanged and is never disclosed.
             seen = replace(edit, changed=session.mask.shown(edit.changed))
             session.save(thing, seen, uri=uri_of(thing), action="undo")
-    return {"batch": str(undo_id), "undone": len(visible), "things": [uri_of(thing) for thing in things.values()]}
+    return {
+        "batch": str(undo_id),
+        "undone": len(visible),
+        "things": [uri_of(thing) for thing in things.values()],
+    }
 
 
 def _target(kind: str, object_id: int) -> Target:
     return Target(MODELS[kind].KIND, ("pk", object_id))
 
 
-def _refuse_moved_on(things: dict[tuple[str, int], Versioned], by_thing: dict[tuple[str, int], list[Change]]) -> None:
+def _refuse_moved_on(
+    things: dict[tuple[str, int], Versioned], by_thing: dict[tuple[str, int], list[Change]]
+) -> None:
     """Reject the undo if a field was changed after the run."""
     moved = [
         {"uri": uri_of(thing), "field": name, "version": thing.field_versions[name]}
@@ -95,7 +118,10 @@ def _refuse_moved_on(things: dict[tuple[str, int], Versioned], by_thing: dict[tu
 
 
 def _reverse(thing: Versioned, run: Sequence[Change], operation: dict[str, Any]) -> Edit:
-    """Return the edit back to the version before the run. Objects created by the run are archived."""
+    """Return the edit back to the version before the run.
+
+    Objects created by the run are archived.
+    """
     first = run[0]
     if first.action == "create":
         return Edit(operation, internal={"archived_at": run[-1].created_at.isoformat()})
@@ -105,13 +131,19 @@ def _reverse(thing: Versioned, run: Sequence[Change], operation: dict[str, Any])
         _refuse_lost_file(thing, run, before)
     return Edit(
         operation,
-        changed={name: before[name] for name in names if (field := field_of(thing.KIND, name)) and field.writable},
+        changed={
+            name: before[name]
+            for name in names
+            if (field := field_of(thing.KIND, name)) and field.writable
+        },
         internal={name: before[name] for name in names if name in _INTERNAL},
     )
 
 
 def _refuse_lost_file(resource: Resource, run: Sequence[Change], before: Document) -> None:
-    """Reject an undo whose file is lost: history has no binary bytes, and the old path may be taken by now."""
+    """Reject an undo whose file is lost: history has no binary bytes, and the old path may be taken
+    by now.
+    """
     if {"content", "sha256"} & set(_touched(run)):
         refuse_lost_bytes(before, run[0].version - 1)
     if Resource.objects.filter(path=before["path"]).exclude(pk=resource.pk).exists():

@@ -15,7 +15,13 @@ from django.db.models.functions import Greatest
 
 from resources_app.addresses import uris
 from resources_app.addresses.targets import Target, only_read, target_of
-from resources_app.errors import Conflict, InvalidUri, PermissionDenied, Unavailable, ValidationFailed
+from resources_app.errors import (
+    Conflict,
+    InvalidUri,
+    PermissionDenied,
+    Unavailable,
+    ValidationFailed,
+)
 from resources_app.files import folders
 from resources_app.history import change_log
 from resources_app.history.documents import clean_changes, columns_for, defaults, uri_of
@@ -27,16 +33,25 @@ from resources_app.querying import counters
 from resources_app.reading.registry import REGISTRY
 from resources_app.vocabulary import Kind
 from resources_app.writing.edits import Edit
-from resources_app.writing.session import WriteSession, refuse_mirrored, refuse_read_only, refuse_words_of_others
+from resources_app.writing.session import (
+    WriteSession,
+    refuse_mirrored,
+    refuse_read_only,
+    refuse_words_of_others,
+)
 
-# PostgreSQL checks references at commit. SQLite has one writer at a time, so nothing can vanish there.
+# PostgreSQL checks references at commit. SQLite has one writer at a time, so nothing can vanish
+# there.
 FOREIGN_KEY_VIOLATION = "23503"
 DISK_FULL = ("53100", sqlite3.SQLITE_FULL)
 
 
 @contextmanager
 def write_transaction() -> Iterator[None]:
-    """Open a write transaction. A busy or lost database raises Unavailable, and nothing of the write remains."""
+    """Open a write transaction.
+
+    A busy or lost database raises Unavailable, and nothing of the write remains.
+    """
     try:
         with transaction.atomic():
             yield
@@ -47,7 +62,9 @@ def write_transaction() -> Iterator[None]:
     except IntegrityError as error:
         if getattr(error.__cause__, "sqlstate", "") != FOREIGN_KEY_VIOLATION:
             raise
-        raise Conflict("Something this write refers to was deleted at the same moment; nothing was written.") from error
+        raise Conflict(
+            "Something this write refers to was deleted at the same moment; nothing was written."
+        ) from error
 
 
 def _refusal(error: OperationalError) -> Unavailable:
@@ -61,7 +78,10 @@ def _refusal(error: OperationalError) -> Unavailable:
 
 
 def written_target(uri: Any) -> Target:
-    """Return the target of a write. Raises InvalidOperation, not InvalidUri, for a URI that is valid but read-only."""
+    """Return the target of a write.
+
+    Raises InvalidOperation, not InvalidUri, for a URI that is valid but read-only.
+    """
     parsed = uris.parse(uri)
     try:
         return target_of(parsed)
@@ -81,7 +101,10 @@ def create_item(
     updated_at: datetime | None = None,
     extra: dict[str, Any] | None = None,
 ) -> Task | Epic:
-    """Create a task or epic. Importers keep the number, the times and the keys that have no field."""
+    """Create a task or epic.
+
+    Importers keep the number, the times and the keys that have no field.
+    """
     model = Task if kind == Kind.TASK else Epic
     document = defaults(kind) | clean_changes(kind, {"title": None, **values})
     with write_transaction():
@@ -94,7 +117,9 @@ def create_item(
     return item
 
 
-def add_comment(actor: Actor, item_uri: str, body: Any, *, created_at: datetime | None = None) -> Comment:
+def add_comment(
+    actor: Actor, item_uri: str, body: Any, *, created_at: datetime | None = None
+) -> Comment:
     cleaned = clean_changes(Kind.COMMENT, {"body": body})
     target = written_target(item_uri)
     if target.kind not in (Kind.TASK, Kind.EPIC) or target.field:
@@ -115,7 +140,9 @@ def add_comment(actor: Actor, item_uri: str, body: Any, *, created_at: datetime 
 Etag = str | Preconditions | None
 
 
-def write(actor: Actor, uri: str, operation: Any, etag: Etag = None, *, dry_run: bool = False) -> dict[str, Any]:
+def write(
+    actor: Actor, uri: str, operation: Any, etag: Etag = None, *, dry_run: bool = False
+) -> dict[str, Any]:
     target = written_target(uri)
     with write_transaction():
         answer = WriteSession(actor, dry_run=dry_run).apply(target, uri, operation, etag)
@@ -147,7 +174,9 @@ def delete_permanently(actor: Actor, uri: str, etag: Etag = None) -> None:
         _erase_texts(thing.KIND, [thing.pk])
         _erase_texts(Kind.COMMENT, comments)
         thing.version += 1
-        change_log.record(actor, thing, uri=address, action="delete", fields=[], operation={"type": "delete"})
+        change_log.record(
+            actor, thing, uri=address, action="delete", fields=[], operation={"type": "delete"}
+        )
 
 
 def _set_archived(actor: Actor, uri: str, at: datetime | None, etag: Etag) -> Versioned:
@@ -171,12 +200,16 @@ def _set_archived(actor: Actor, uri: str, at: datetime | None, etag: Etag) -> Ve
 def _whole(uri: str) -> Target:
     target = written_target(uri)
     if target.field and target.kind != Kind.COMMENT:
-        raise ValidationFailed("Only whole things can be archived or deleted.", field="uri", value=uri)
+        raise ValidationFailed(
+            "Only whole things can be archived or deleted.", field="uri", value=uri
+        )
     return target
 
 
 def _comments_on(thing: Versioned) -> list[int]:
-    return list(thing.comments.values_list("pk", flat=True)) if isinstance(thing, Task | Epic) else []
+    return (
+        list(thing.comments.values_list("pk", flat=True)) if isinstance(thing, Task | Epic) else []
+    )
 
 
 def _erase_texts(kind: str, numbers: list[int]) -> None:
@@ -189,7 +222,9 @@ def _delete_row(thing: Versioned) -> None:
         type(thing)._base_manager.filter(pk=thing.pk).delete()
         counters.move(counters.place_of(thing), None)
     except ProtectedError as error:
-        users = sorted({str(getattr(row, "task", row)).split()[0] for row in error.protected_objects})[:20]
+        users = sorted(
+            {str(getattr(row, "task", row)).split()[0] for row in error.protected_objects}
+        )[:20]
         raise ValidationFailed(
             f"{thing.ref} is still needed by {', '.join(users)}.",
             suggestion="Move or delete those first, or archive instead.",
@@ -198,7 +233,10 @@ def _delete_row(thing: Versioned) -> None:
 
 
 def _allocate(prefix: str, wanted: int | None) -> int:
-    """Allocate a number. The counter's row lock makes numbers unique, even against an import with given numbers."""
+    """Allocate a number.
+
+    The counter's row lock makes numbers unique, even against an import with given numbers.
+    """
     counter = Sequence.objects.filter(prefix=prefix)
     counter.update(last=F("last") + 1 if wanted is None else Greatest(F("last"), wanted))
     return counter.values_list("last", flat=True).get() if wanted is None else wanted

@@ -12,7 +12,10 @@ Order = Literal["newest", "recent"]
 
 @dataclass(frozen=True)
 class Token:
-    """Represent a token to search for. `text` contains only letters and digits; backends quote it anyway."""
+    """Represent a token to search for.
+
+    `text` contains only letters and digits; backends quote it anyway.
+    """
 
     text: str
     is_prefix: bool = False
@@ -48,13 +51,15 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class Allowed:
-    """Restrict a search to allowed documents, as SQL to join: filters run inside the search, never after it."""
+    """Restrict a search to allowed documents, as SQL to join: filters run inside the search, never
+    after it.
+    """
 
     sql: str
     params: tuple[Any, ...]
-    # Every allowed document has one of the `shared` marks if all readers may see it, or one of the `limited` marks if
-    # not. `limited` is set only if the caller may see such documents. Marks only narrow the search; the SQL alone
-    # decides.
+    # Every allowed document has one of the `shared` marks if all readers may see it, or one of the
+    # `limited` marks if not. `limited` is set only if the caller may see such documents. Marks only
+    # narrow the search; the SQL alone decides.
     shared: tuple[str, ...] = ()
     limited: tuple[str, ...] = ()
     # A document with a `shared` mark is allowed without any further check.
@@ -69,8 +74,8 @@ class Allowed:
 
 
 class Text(NamedTuple):
-    """Hold the tokens of a document and its marks, the most common filter values, for backends that can look them up
-    like words.
+    """Hold the tokens of a document and its marks, the most common filter values, for backends that
+    can look them up like words.
     """
 
     title: str
@@ -79,7 +84,8 @@ class Text(NamedTuple):
 
 
 class Backend(Protocol):
-    # Columns of the documents table that hold the text in this backend, each with its SQL placeholder.
+    # Columns of the documents table that hold the text in this backend, each with its SQL
+    # placeholder.
     text_columns: Mapping[str, str]
 
     def text_values(self, text: Text) -> tuple[str, ...]:
@@ -99,8 +105,9 @@ class Backend(Protocol):
         """Update the planner statistics after a slot was filled."""
 
     def lock_shared(self) -> None:
-        """Take the shared lock, as every writer does. A slot change waits for the writers, and later writers see the
-        change.
+        """Take the shared lock, as every writer does.
+
+        A slot change waits for the writers, and later writers see the change.
         """
 
     def lock_exclusive(self) -> None: ...
@@ -109,7 +116,12 @@ class Backend(Protocol):
         """Count matches. Without `allowed`, count in the whole index."""
 
     def candidates(
-        self, slot: str, expression: Expression, allowed: Allowed, limit: int, without: Sequence[int] = ()
+        self,
+        slot: str,
+        expression: Expression,
+        allowed: Allowed,
+        limit: int,
+        without: Sequence[int] = (),
     ) -> list[Candidate]: ...
 
     def page(
@@ -143,5 +155,7 @@ def leaving_out(ids: Sequence[int]) -> str:
 
 
 def pad(tokens: Sequence[str]) -> str:
-    """Join tokens with two spaces and add one at each end, so that counting " token " misses no neighbour."""
+    """Join tokens with two spaces and add one at each end, so that counting " token " misses no
+    neighbour.
+    """
     return f" {'  '.join(tokens)} " if tokens else ""

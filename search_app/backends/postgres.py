@@ -1,5 +1,5 @@
-"""Search PostgreSQL with a GIN index over a tsvector of our own tokens, stored in the documents table. It matches and
-counts.
+"""Search PostgreSQL with a GIN index over a tsvector of our own tokens, stored in the documents
+table. It matches and counts.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -15,13 +15,18 @@ _TABLE = "search_app_document"
 _ORDERS = {"newest": "id DESC", "recent": "updated_at DESC, kind, object_id"}
 # The key of an advisory lock; any unused number will do.
 _LOCK = 0x5EA2C4
-_CANDIDATE = "id, kind, object_id, extract(epoch FROM updated_at)::float8 / 86400, length, title_key, words"
+_CANDIDATE = (
+    "id, kind, object_id, extract(epoch FROM updated_at)::float8 / 86400, length, title_key, words"
+)
 # A character that no token contains.
 _IN_TITLE = "^"
-_MARKS = f"ARRAY(SELECT lexeme FROM unnest(terms) WHERE starts_with(lexeme, '{MARK}') ORDER BY lexeme COLLATE \"C\")"  # noqa: S608
-# The planner considers matching a tsvector cheap. Most are stored out of line, so reading each takes ten times longer.
-# Counts therefore always use the index. For result pages we raise `cpu_operator_cost`, so that rows are scanned in
-# order only where most of them match.
+_MARKS = (
+    "ARRAY(SELECT lexeme FROM unnest(terms)"  # noqa: S608
+    f" WHERE starts_with(lexeme, '{MARK}') ORDER BY lexeme COLLATE \"C\")"
+)
+# The planner considers matching a tsvector cheap. Most are stored out of line, so reading each
+# takes ten times longer. Counts therefore always use the index. For result pages we raise
+# `cpu_operator_cost`, so that rows are scanned in order only where most of them match.
 _Planning = dict[str, str]
 _COUNTING: _Planning = {"enable_seqscan": "off", "enable_indexscan": "off"}
 _CHOOSING: _Planning = {"cpu_operator_cost": "1"}
@@ -41,7 +46,8 @@ class PostgresBackend:
     def mark(self, slot: str, number: int, marks: str) -> None:
         given = sorted(marks.split())
         _execute(
-            f"UPDATE {_TABLE} SET terms = ts_delete(terms, {_MARKS}) || array_to_tsvector(%s::text[])"  # noqa: S608
+            f"UPDATE {_TABLE} SET terms = ts_delete(terms, {_MARKS})"  # noqa: S608
+            " || array_to_tsvector(%s::text[])"
             f" WHERE id = %s AND {_MARKS} <> %s::text[]",
             [given, number, given],
         )
@@ -62,7 +68,9 @@ class PostgresBackend:
         _execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
 
     def count(self, slot: str, expression: Expression, allowed: Allowed | None = None) -> int:
-        """Count matches. Documents shared with all readers are counted by words and marks alone, without a check per
+        """Count matches.
+
+        Documents shared with all readers are counted by words and marks alone, without a check per
         match.
         """
         if allowed is None:
@@ -73,7 +81,12 @@ class PostgresBackend:
         return shared + limited
 
     def candidates(
-        self, slot: str, expression: Expression, allowed: Allowed, limit: int, without: Sequence[int] = ()
+        self,
+        slot: str,
+        expression: Expression,
+        allowed: Allowed,
+        limit: int,
+        without: Sequence[int] = (),
     ) -> list[Candidate]:
         """Select the ids first, then their texts, so that the sorted rows stay short."""
         source, params = _matches(expression, allowed)
@@ -100,7 +113,11 @@ class PostgresBackend:
 
     def known(self, slot: str, tokens: Collection[str]) -> set[str]:
         has_it = f"EXISTS (SELECT FROM {_TABLE} WHERE slot = %s AND terms @@ token::tsquery)"
-        rows = _select(f"SELECT token FROM unnest(%s::text[]) token WHERE {has_it}", [list(tokens), slot], _COUNTING)  # noqa: S608
+        rows = _select(
+            f"SELECT token FROM unnest(%s::text[]) token WHERE {has_it}",  # noqa: S608
+            [list(tokens), slot],
+            _COUNTING,
+        )
         return {token for (token,) in rows}
 
     def matching(self, slot: str, expression: Expression) -> Any:
@@ -113,8 +130,9 @@ def _everything(slot: str) -> Allowed:
 
 
 def _matches(expression: Expression, allowed: Allowed) -> tuple[str, list[Any]]:
-    """Return the source of matches. The words are columns of the rows `allowed` selects, so the match is one more
-    condition.
+    """Return the source of matches.
+
+    The words are columns of the rows `allowed` selects, so the match is one more condition.
     """
     source = f"FROM {_TABLE} WHERE {allowed.condition} AND terms @@ %s::tsquery"
     return source, [*allowed.params, _match(expression, allowed.shared + allowed.limited)]
@@ -143,14 +161,23 @@ def _token(token: Token, in_title: bool) -> str:
 
 
 def _vector(text: Text) -> str:
-    """Return the set of tokens, with the title's tokens repeated and tagged. Frequencies are counted in the text
-    itself.
+    """Return the set of tokens, with the title's tokens repeated and tagged. Frequencies are
+    counted in the text itself.
 
-    PostgreSQL's own weights are not in its index: each match would be read again to see where the word stands.
+    PostgreSQL's own weights are not in its index: each match would be read again to see where the
+    word stands.
     """
     title = set(text.title.split())
     return " ".join(
-        map(_quoted, {*title, *text.body.split(), *(_IN_TITLE + token for token in title), *text.marks.split()})
+        map(
+            _quoted,
+            {
+                *title,
+                *text.body.split(),
+                *(_IN_TITLE + token for token in title),
+                *text.marks.split(),
+            },
+        )
     )
 
 

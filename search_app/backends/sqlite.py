@@ -1,5 +1,6 @@
-"""Search SQLite with FTS5, in the same file and transaction as the write. It matches and counts; scores are computed
-above.
+"""Search SQLite with FTS5, in the same file and transaction as the write.
+
+It matches and counts; scores are computed above.
 """
 
 import json
@@ -9,11 +10,25 @@ from typing import Any
 from django.db import connection
 from django.db.models.expressions import RawSQL
 
-from search_app.backends.base import Allowed, Candidate, Clause, Expression, Order, Text, Token, leaving_out
+from search_app.backends.base import (
+    Allowed,
+    Candidate,
+    Clause,
+    Expression,
+    Order,
+    Text,
+    Token,
+    leaving_out,
+)
 
 _TABLES = {"a": "search_text_a", "b": "search_text_b"}
-_CREATE = "CREATE VIRTUAL TABLE {} USING fts5(title, body, marks, tokenize = 'ascii', detail = column)"
-_CANDIDATE = "d.id, d.kind, d.object_id, julianday(d.updated_at) - 2440587.5, d.length, d.title_key, f.title, f.body"
+_CREATE = (
+    "CREATE VIRTUAL TABLE {} USING fts5(title, body, marks, tokenize = 'ascii', detail = column)"
+)
+_CANDIDATE = (
+    "d.id, d.kind, d.object_id, julianday(d.updated_at) - 2440587.5, d.length, d.title_key,"
+    " f.title, f.body"
+)
 _ORDERS = {"newest": "d.id DESC", "recent": "d.updated_at DESC, d.kind, d.object_id"}
 
 
@@ -26,7 +41,8 @@ class SqliteBackend:
     def write(self, slot: str, texts: Mapping[int, Text]) -> None:
         with connection.cursor() as cursor:
             cursor.executemany(
-                f"INSERT OR REPLACE INTO {_TABLES[slot]} (rowid, title, body, marks) VALUES (%s, %s, %s, %s)",  # noqa: S608
+                f"INSERT OR REPLACE INTO {_TABLES[slot]} (rowid, title, body, marks) VALUES (%s,"  # noqa: S608
+                " %s, %s, %s)",
                 [(number, *text) for number, text in texts.items()],
             )
 
@@ -39,7 +55,8 @@ class SqliteBackend:
 
     def remove(self, slot: str, ids: Sequence[int]) -> None:
         with connection.cursor() as cursor:
-            cursor.executemany(f"DELETE FROM {_TABLES[slot]} WHERE rowid = %s", [(number,) for number in ids])  # noqa: S608
+            sql = f"DELETE FROM {_TABLES[slot]} WHERE rowid = %s"  # noqa: S608
+            cursor.executemany(sql, [(number,) for number in ids])
 
     def clear(self, slot: str) -> None:
         with connection.cursor() as cursor:
@@ -57,27 +74,44 @@ class SqliteBackend:
         """Do nothing: SQLite has one writer at a time."""
 
     def count(self, slot: str, expression: Expression, allowed: Allowed | None = None) -> int:
-        """Count matches. Documents shared with all readers are counted by words and marks alone, without reading a row
-        per match.
+        """Count matches.
+
+        Documents shared with all readers are counted by words and marks alone, without reading a
+        row per match.
         """
         if allowed is None:
             return _count(slot, _match(expression))
-        shared = _count(slot, _match(expression, allowed.shared), None if allowed.marks_suffice else allowed)
-        limited = _count(slot, _match(expression, allowed.limited), allowed) if allowed.limited else 0
+        shared = _count(
+            slot, _match(expression, allowed.shared), None if allowed.marks_suffice else allowed
+        )
+        limited = (
+            _count(slot, _match(expression, allowed.limited), allowed) if allowed.limited else 0
+        )
         return shared + limited
 
     def candidates(
-        self, slot: str, expression: Expression, allowed: Allowed, limit: int, without: Sequence[int] = ()
+        self,
+        slot: str,
+        expression: Expression,
+        allowed: Allowed,
+        limit: int,
+        without: Sequence[int] = (),
     ) -> list[Candidate]:
-        source, params = _joined(slot, _match(expression, allowed.shared + allowed.limited), allowed)
+        source, params = _joined(
+            slot, _match(expression, allowed.shared + allowed.limited), allowed
+        )
         # FTS5 itself returns rowid order, so LIMIT ends the reading.
         return _candidates(
-            f"{source} {leaving_out(without)} ORDER BY f.rowid DESC LIMIT %s", [*params, *without, limit]
+            f"{source} {leaving_out(without)} ORDER BY f.rowid DESC LIMIT %s",
+            [*params, *without, limit],
         )
 
     def among(self, slot: str, ids: Sequence[int], allowed: Allowed) -> list[Candidate]:
         chosen = ", ".join(["%s"] * len(ids))
-        source = f"FROM {_TABLES[slot]} f JOIN ({allowed.sql}) d ON d.id = f.rowid WHERE f.rowid IN ({chosen})"
+        source = (
+            f"FROM {_TABLES[slot]} f JOIN ({allowed.sql}) d ON d.id = f.rowid WHERE f.rowid IN"
+            f" ({chosen})"
+        )
         return _candidates(source, [*allowed.params, *ids])
 
     def page(
@@ -91,14 +125,20 @@ class SqliteBackend:
         limit: int,
         without: Sequence[int] = (),
     ) -> list[int]:
-        source, params = _joined(slot, _match(expression, allowed.shared + allowed.limited), allowed)
-        sql = f"SELECT d.id {source} {leaving_out(without)} ORDER BY {_ORDERS[order]} LIMIT %s OFFSET %s"
+        source, params = _joined(
+            slot, _match(expression, allowed.shared + allowed.limited), allowed
+        )
+        sql = (
+            f"SELECT d.id {source} {leaving_out(without)} ORDER BY {_ORDERS[order]} LIMIT %s"
+            " OFFSET %s"
+        )
         return [number for (number,) in _select(sql, [*params, *without, limit, offset])]
 
     def known(self, slot: str, tokens: Collection[str]) -> set[str]:
         table = _TABLES[slot]
         has_it = f"EXISTS (SELECT 1 FROM {table} WHERE {table} MATCH '\"' || value || '\"')"  # noqa: S608
-        rows = _select(f"SELECT value FROM json_each(%s) WHERE {has_it}", [json.dumps(list(tokens))])  # noqa: S608
+        sql = f"SELECT value FROM json_each(%s) WHERE {has_it}"  # noqa: S608
+        rows = _select(sql, [json.dumps(list(tokens))])
         return {token for (token,) in rows}
 
     def matching(self, slot: str, expression: Expression) -> Any:
@@ -116,14 +156,21 @@ def _count(slot: str, match: str, allowed: Allowed | None = None) -> int:
 
 
 def _joined(slot: str, match: str, allowed: Allowed) -> tuple[str, list[Any]]:
-    """Return the joined source. CROSS JOIN keeps the order: matches first, then each row by its key."""
+    """Return the joined source.
+
+    CROSS JOIN keeps the order: matches first, then each row by its key.
+    """
     table = _TABLES[slot]
-    source = f"FROM {table} f CROSS JOIN ({allowed.sql}) d ON d.id = f.rowid WHERE f.{table} MATCH %s"
+    source = (
+        f"FROM {table} f CROSS JOIN ({allowed.sql}) d ON d.id = f.rowid WHERE f.{table} MATCH %s"
+    )
     return source, [*allowed.params, match]
 
 
 def _match(expression: Expression, marks: Sequence[str] = ()) -> str:
-    joined = (" AND " if expression.every else " OR ").join(_clause(clause) for clause in expression.clauses)
+    joined = (" AND " if expression.every else " OR ").join(
+        _clause(clause) for clause in expression.clauses
+    )
     words = f"title : ({joined})" if expression.in_title else f"({joined})"
     # Marks are rarer than the slow words, so they come first.
     return f"marks : ({' OR '.join(map(_quoted, marks))}) AND {words}" if marks else words
@@ -134,7 +181,11 @@ def _clause(clause: Clause) -> str:
 
 
 def _token(token: Token) -> str:
-    return ("title : " if token.in_title else "") + _quoted(token.text) + (" *" if token.is_prefix else "")
+    return (
+        ("title : " if token.in_title else "")
+        + _quoted(token.text)
+        + (" *" if token.is_prefix else "")
+    )
 
 
 def _quoted(token: str) -> str:

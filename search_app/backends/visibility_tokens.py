@@ -1,6 +1,7 @@
 """Encode visibility, kind and status of a document as tokens that no text contains.
 
-The most common filters are looked up like words, so that matches can be counted without reading rows.
+The most common filters are looked up like words, so that matches can be counted without reading
+rows.
 """
 
 from collections.abc import Sequence
@@ -15,8 +16,9 @@ _KINDS_WITH_STATUS = ("task", "epic")
 
 
 def marks_of(kind: str, columns: dict[str, Any]) -> str:
-    """Return the marks of a document from its columns. The last one combines all three, because a rare token is found
-    fastest.
+    """Return the marks of a document from its columns.
+
+    The last one combines all three, because a rare token is found fastest.
     """
     if columns["archived"]:
         return ""
@@ -28,7 +30,11 @@ def marks_of(kind: str, columns: dict[str, Any]) -> str:
 def marks_asked_for(seen_by: str, kinds: Sequence[str], statuses: Sequence[int]) -> tuple[str, ...]:
     """Return the marks of which every document that passes these filters has one."""
     if statuses:
-        return tuple(_mark(seen_by, kind, status) for kind in kinds or _KINDS_WITH_STATUS for status in statuses)
+        return tuple(
+            _mark(seen_by, kind, status)
+            for kind in kinds or _KINDS_WITH_STATUS
+            for status in statuses
+        )
     return tuple(_mark(seen_by, kind) for kind in kinds) or (seen_by,)
 
 

@@ -1,4 +1,6 @@
-"""Define the searchable content of each kind: its fields as texts, and its row and tokens in the index."""
+"""Define the searchable content of each kind: its fields as texts, and its row and tokens in the
+index.
+"""
 
 import hashlib
 from collections import defaultdict
@@ -20,8 +22,8 @@ from search_app.backends.visibility_tokens import marks_of
 from search_app.models import Document
 from search_app.tokens import AS_WRITTEN, analyse, fold
 
-# Only the beginning and the end of a longer text are indexed, so that appended text is found. Write time must not grow
-# with the text, and a search must not read megabytes for one candidate.
+# Only the beginning and the end of a longer text are indexed, so that appended text is found. Write
+# time must not grow with the text, and a search must not read megabytes for one candidate.
 MAX_INDEXED = 48_000
 ENDING = 16_000
 SEPARATOR = "\x1f"
@@ -35,7 +37,10 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """Describe an indexed kind. A write that changes none of `texts` leaves the indexed words unchanged."""
+    """Describe an indexed kind.
+
+    A write that changes none of `texts` leaves the indexed words unchanged.
+    """
 
     kind: str
     model: type[Any]
@@ -52,7 +57,12 @@ def _item_fields(item: Item, comments: Sequence[str]) -> list[Field]:
         Field("evidence", "\n".join(item.evidence), True),
         Field("blocked_reason", "\n".join(item.blocked_reason), True),
         Field("labels", ", ".join(item.labels)),
-        Field("references", "\n".join(f"{entry.get('title', '')} {entry['url']}".strip() for entry in item.references)),
+        Field(
+            "references",
+            "\n".join(
+                f"{entry.get('title', '')} {entry['url']}".strip() for entry in item.references
+            ),
+        ),
         Field("comments", "\n".join(comments), True),
         Field("id", item.ref),
     ]
@@ -78,7 +88,9 @@ def _mirrored_fields(thing: IBFolder | IBResource, _: Sequence[str]) -> list[Fie
     ]
 
 
-_ITEM_TEXTS = frozenset({"title", "description", "evidence", "blocked_reason", "labels", "references"})
+_ITEM_TEXTS = frozenset(
+    {"title", "description", "evidence", "blocked_reason", "labels", "references"}
+)
 _RESOURCE_TEXTS = frozenset({"title", "description", "tags", "content", "path", "sha256"})
 # A mirror delivers whole pages without naming single fields.
 _NONE: frozenset[str] = frozenset()
@@ -86,9 +98,18 @@ _NONE: frozenset[str] = frozenset()
 SOURCES: dict[str, Source] = {
     source.kind: source
     for source in (
-        Source("task", Task, _item_fields, _ITEM_TEXTS, lambda task: _epic(task.epic_id), has_comments=True),
+        Source(
+            "task",
+            Task,
+            _item_fields,
+            _ITEM_TEXTS,
+            lambda task: _epic(task.epic_id),
+            has_comments=True,
+        ),
         Source("epic", Epic, _item_fields, _ITEM_TEXTS, lambda epic: "", has_comments=True),
-        Source("resource", Resource, _resource_fields, _RESOURCE_TEXTS, lambda file: _folder(file.path)),
+        Source(
+            "resource", Resource, _resource_fields, _RESOURCE_TEXTS, lambda file: _folder(file.path)
+        ),
         Source("ib_folder", IBFolder, _mirrored_fields, _NONE, parent_uri),
         Source("ib_resource", IBResource, _mirrored_fields, _NONE, parent_uri),
     )
@@ -125,7 +146,12 @@ def comments_on(kind: str, numbers: list[int]) -> dict[int, Comments]:
     def rows(given: list[Any]) -> Any:
         # As a plain number: a relation does not accept prepared statement parameters.
         about = ExpressionWrapper(F(column), BigIntegerField())
-        rows = Comment.objects.live().alias(about=about).filter(about__in=given).order_by("created_at", "pk")
+        rows = (
+            Comment.objects.live()
+            .alias(about=about)
+            .filter(about__in=given)
+            .order_by("created_at", "pk")
+        )
         return rows.values_list(column, "body", "version")
 
     found: dict[int, list[tuple[str, int]]] = defaultdict(list)
@@ -167,11 +193,14 @@ def columns_beside_text(thing: Any) -> dict[str, Any]:
 
 
 def title_key(title: str) -> int:
-    """Return a key that is equal for titles that differ only in case, accents and spaces. A number keeps counted rows
-    short.
+    """Return a key that is equal for titles that differ only in case, accents and spaces.
+
+    A number keeps counted rows short.
     """
     folded = " ".join(fold(title).split())[:250]
-    return int.from_bytes(hashlib.md5(folded.encode(), usedforsecurity=False).digest()[:8], "big", signed=True)
+    return int.from_bytes(
+        hashlib.md5(folded.encode(), usedforsecurity=False).digest()[:8], "big", signed=True
+    )
 
 
 def _terms(text: str) -> int:

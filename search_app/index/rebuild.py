@@ -1,7 +1,9 @@
-"""Rebuild the index in the other slot and swap them (`reindex`), and repair missing or stale documents (the sweep).
+"""Rebuild the index in the other slot and swap them (`reindex`), and repair missing or stale
+documents (the sweep).
 
-Each step is a short transaction that also stores its position, so that the next run continues a killed one. Meanwhile
-writes go to both slots. Rows being written are skipped, because their writer indexes them.
+Each step is a short transaction that also stores its position, so that the next run continues a
+killed one. Meanwhile writes go to both slots. Rows being written are skipped, because their writer
+indexes them.
 """
 
 from collections.abc import Callable
@@ -49,14 +51,20 @@ def sweep_job(running: RunningJob) -> None:
 
 
 def reindex(progress: Progress | None = None) -> int:
-    """Rebuild the index, continuing an interrupted rebuild. Return the number of objects processed."""
+    """Rebuild the index, continuing an interrupted rebuild.
+
+    Return the number of objects processed.
+    """
     tell = progress or _silent
     _start()
     written = 0
     while (state := current_state()).building:
         step = _step(state)
         written += step
-        done, total = state.position["done"] + step, max(state.position["total"], state.position["done"] + step)
+        done, total = (
+            state.position["done"] + step,
+            max(state.position["total"], state.position["done"] + step),
+        )
         tell(done, total, state.position["kind"])
         if not step and not _advance(state):
             heal(state.building, tell_alive=partial(tell, done, total, "checking"))
@@ -66,11 +74,17 @@ def reindex(progress: Progress | None = None) -> int:
 
 
 def sweep(tell_alive: Callable[[], None] | None = None) -> int:
-    """Repair documents in the live slot that were lost or written past the write path, and empty the unused slot."""
+    """Repair documents in the live slot that were lost or written past the write path, and empty
+    the unused slot.
+    """
     state = current_state()
     healed = heal(state.live, tell_alive=tell_alive)
     _remove_leftover_passages()
-    if not state.building and state.swapped_at and state.swapped_at < timezone.now() - OLD_SLOT_KEPT:
+    if (
+        not state.building
+        and state.swapped_at
+        and state.swapped_at < timezone.now() - OLD_SLOT_KEPT
+    ):
         _empty(_other(state.live))
     return healed
 
@@ -87,8 +101,9 @@ def heal(slot: str, tell_alive: Callable[[], None] | None = None) -> int:
 
 
 def index_health() -> dict[str, Any]:
-    """Return the index health for doctor and readyz. Compares the versions of all rows, so it is too slow for every
-    request.
+    """Return the index health for doctor and readyz.
+
+    Compares the versions of all rows, so it is too slow for every request.
     """
     state = current_state()
     counts = {kind: stale_things(state.live, kind).count() for kind in SOURCES}
@@ -110,10 +125,14 @@ def stale_things(slot: str, kind: str) -> QuerySet[Any]:
     """Return objects whose document is missing or has another version."""
     source = SOURCES[kind]
     things: QuerySet[Any] = source.model.objects.all()
-    current = Document.objects.filter(slot=slot, kind=kind, object_id=OuterRef("pk"), version=OuterRef("version"))
+    current = Document.objects.filter(
+        slot=slot, kind=kind, object_id=OuterRef("pk"), version=OuterRef("version")
+    )
     if source.has_comments:
         said = Comment.objects.live().filter(**{kind: OuterRef("pk")}).order_by().values(kind)
-        total = Subquery(said.annotate(total=Sum("version")).values("total"), output_field=IntegerField())
+        total = Subquery(
+            said.annotate(total=Sum("version")).values("total"), output_field=IntegerField()
+        )
         things = things.alias(said=Coalesce(total, 0))
         current = current.filter(comments_version=OuterRef("said"))
     return things.filter(~Exists(current))

@@ -1,5 +1,6 @@
-"""Read and write index rows with SQL. Every write and search runs these statements; building them with the ORM took
-longer.
+"""Read and write index rows with SQL.
+
+Every write and search runs these statements; building them with the ORM took longer.
 """
 
 import hashlib
@@ -27,7 +28,10 @@ _BY_NAME = {field.attname: field for field in _FIELDS}
 
 
 def put(documents: Sequence[tuple[Document, Text]]) -> list[int]:
-    """Insert the documents, or replace the rows of the same objects. Return their ids in the same order."""
+    """Insert the documents, or replace the rows of the same objects.
+
+    Return their ids in the same order.
+    """
     if not documents:
         return []
     values = [value for document, text in documents for value in _values(document, text)]
@@ -52,8 +56,9 @@ def _values(document: Document, text: Text) -> list[Any]:
 
 
 def renew(slot: str, kind: str, object_id: int, columns: dict[str, Any], *, was: int) -> int:
-    """Update columns of a row whose text stays. Return its id, or 0 if the row is stale because it lacks the previous
-    version.
+    """Update columns of a row whose text stays.
+
+    Return its id, or 0 if the row is stale because it lacks the previous version.
     """
     assigned = ", ".join(f"{_BY_NAME[name].column} = %s" for name in columns)
     sql = (
@@ -84,8 +89,8 @@ def live_slot() -> str:
 def live_state() -> tuple[str, str]:
     """Return the slot in use and a fingerprint of the index state.
 
-    Every write adds a change, every new text a row, every embedding a passage. Equal fingerprints therefore mean the
-    same index.
+    Every write adds a change, every new text a row, every embedding a passage. Equal fingerprints
+    therefore mean the same index.
     """
     with connection.cursor() as cursor:
         cursor.execute(_STATE)

@@ -1,4 +1,7 @@
-"""Count documents, their average length and word frequencies. Exact; only large numbers are cached."""
+"""Count documents, their average length and word frequencies.
+
+Exact; only large numbers are cached.
+"""
 
 from typing import NamedTuple
 
@@ -9,7 +12,8 @@ from search_app.backends.base import Clause, Expression
 from search_app.index import rows
 from search_app.models import Document
 
-# Numbers from here on are cached until this many documents were added, which moves no rank noticeably.
+# Numbers from here on are cached until this many documents were added, which moves no rank
+# noticeably.
 LARGE = 3000
 BLOCK = 1024
 
@@ -34,7 +38,9 @@ def statistics(slot: str) -> Statistics:
     if _Memory.block != block:
         _Memory.block, _Memory.statistics, _Memory.frequencies = block, None, {}
     if _Memory.statistics is None:
-        counted = Document.objects.filter(slot=slot).aggregate(documents=Count("pk"), length=Avg("length"))
+        counted = Document.objects.filter(slot=slot).aggregate(
+            documents=Count("pk"), length=Avg("length")
+        )
         found = Statistics(counted["documents"], counted["length"] or 1.0)
         if found.documents < LARGE:
             return found
@@ -43,7 +49,10 @@ def statistics(slot: str) -> Statistics:
 
 
 def frequency(slot: str, clause: Clause) -> int:
-    """Return the frequency in the whole index. Call `statistics` first, which drops stale entries."""
+    """Return the frequency in the whole index.
+
+    Call `statistics` first, which drops stale entries.
+    """
     if (known := _Memory.frequencies.get(clause)) is not None:
         return known
     counted = backend().count(slot, Expression((clause,)))

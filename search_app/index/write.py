@@ -40,15 +40,18 @@ def current_state() -> IndexState:
 
 
 def slots_to_write() -> tuple[str, ...]:
-    """Return the slots to write: both during a rebuild. The lock keeps a rebuild from starting or ending during a
-    write.
+    """Return the slots to write: both during a rebuild.
+
+    The lock keeps a rebuild from starting or ending during a write.
     """
     backend().lock_shared()
     state = current_state()
     return (state.live, state.building) if state.building else (state.live,)
 
 
-def write_documents(slot: str, kind: str, things: Sequence[Any], comments: dict[int, Comments] | None = None) -> None:
+def write_documents(
+    slot: str, kind: str, things: Sequence[Any], comments: dict[int, Comments] | None = None
+) -> None:
     if comments is None:
         comments = comments_on(kind, [thing.pk for thing in things])
     built = [build(thing, slot, comments.get(thing.pk, Comments())) for thing in things]
@@ -85,7 +88,9 @@ def _forget(kind: str, number: int) -> None:
 
 
 def _follow_comment(comment: Comment) -> None:
-    """Index a comment with its item locked, so that of two concurrent comments the second sees the first."""
+    """Index a comment with its item locked, so that of two concurrent comments the second sees the
+    first.
+    """
     items = type(comment.item)._default_manager.select_for_update(no_key=True)
     if item := items.filter(pk=comment.item.pk).first():
         _keep(item)

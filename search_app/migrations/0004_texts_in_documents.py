@@ -1,4 +1,6 @@
-"""Move PostgreSQL's texts into the documents table, so that a filtered count reads one table instead of joining two."""
+"""Move PostgreSQL's texts into the documents table, so that a filtered count reads one table
+instead of joining two.
+"""
 
 from django.db import migrations
 
@@ -11,7 +13,8 @@ ALTER TABLE search_app_document
     ALTER COLUMN title SET STORAGE EXTERNAL, ALTER COLUMN body SET STORAGE EXTERNAL, ALTER COLUMN terms SET STORAGE EXTERNAL,
     ALTER COLUMN parent SET STORAGE MAIN, ALTER COLUMN title_key SET STORAGE MAIN, ALTER COLUMN labels SET STORAGE MAIN;
 """
-# Appending an empty string decompresses the text. Title words get separate tokens, because the index holds no weights.
+# Appending an empty string decompresses the text. Title words get separate tokens, because the
+# index holds no weights.
 MOVE = """
 UPDATE search_app_document d SET title = f.title, body = f.body || '', terms = strip(f.terms) || array_to_tsvector(
     ARRAY(SELECT '^' || token FROM unnest(string_to_array(f.title, ' ')) token WHERE token <> ''))

@@ -1,4 +1,6 @@
-"""Store common filter values beside the words on SQLite, so that a filtered count reads no row per match."""
+"""Store common filter values beside the words on SQLite, so that a filtered count reads no row per
+match.
+"""
 
 from django.db import migrations
 

@@ -1,4 +1,6 @@
-"""Add combined marks on PostgreSQL too, and store the title key as a number, so that counting reads short rows."""
+"""Add combined marks on PostgreSQL too, and store the title key as a number, so that counting reads
+short rows.
+"""
 
 import hashlib
 
@@ -20,7 +22,8 @@ SQLITE = (
     "INSERT INTO search_text_{slot} (search_text_{slot}) VALUES ('optimize')",
 )
 
-# Columns in the order that is fastest to read: fixed length first. Long texts are stored out of line.
+# Columns in the order that is fastest to read: fixed length first. Long texts are stored out of
+# line.
 POSTGRES = (
     """
 CREATE TABLE search_app_document_new (

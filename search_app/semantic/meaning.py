@@ -12,7 +12,8 @@ from search_app.models import Passage
 
 # Passages below this are unrelated and not compared further.
 LEAST = 0.25
-# Purely semantic hits must reach this. Unrelated words reach 0.31 on real texts, paraphrases begin at 0.34.
+# Purely semantic hits must reach this. Unrelated words reach 0.31 on real texts, paraphrases begin
+# at 0.34.
 FLOOR = 0.33
 
 
@@ -46,7 +47,8 @@ def similarity(text: str, documents: Sequence[int]) -> dict[int, float]:
 def understood(text: str) -> str:
     """Return the part of a query the model can read.
 
-    Empty for only random identifiers, hex strings or other scripts: such a query is searched by words alone.
+    Empty for only random identifiers, hex strings or other scripts: such a query is searched by
+    words alone.
     """
     from search_app.semantic import wordpiece  # noqa: PLC0415  # read only where there is a model
 

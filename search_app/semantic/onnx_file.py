@@ -33,7 +33,9 @@ def read_tensors(path: Path) -> dict[str, NDArray[Any]]:
 
 def _array(fields: list[tuple[int, Any]], kind: Any) -> NDArray[Any]:
     raw = next(value for number, value in fields if number == _TENSOR_RAW)
-    return np.frombuffer(raw, kind).reshape([value for number, value in fields if number == _TENSOR_DIMENSIONS])
+    return np.frombuffer(raw, kind).reshape(
+        [value for number, value in fields if number == _TENSOR_DIMENSIONS]
+    )
 
 
 def _all(message: memoryview, wanted: int) -> Iterator[memoryview]:

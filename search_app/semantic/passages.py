@@ -1,4 +1,6 @@
-"""Split a text into passages that get a vector each, about as long as the model reads at once, each under the title."""
+"""Split a text into passages that get a vector each, about as long as the model reads at once, each
+under the title.
+"""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,8 @@
-"""Find passages semantically near to a query. The signs of all vectors are in memory; the best are compared exactly.
+"""Find passages semantically near to a query. The signs of all vectors are in memory; the best are
+compared exactly.
 
-Filters and visibility are included: when too few of the nearest are allowed, only allowed passages are scanned.
+Filters and visibility are included: when too few of the nearest are allowed, only allowed passages
+are scanned.
 """
 
 import threading
@@ -22,7 +24,10 @@ _JOIN = "d.kind = p.kind AND d.object_id = p.object_id"
 
 
 class _Snapshot:
-    """Cache the codes of one process. It only grows, except for passages that newer ones replace."""
+    """Cache the codes of one process.
+
+    It only grows, except for passages that newer ones replace.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -46,7 +51,9 @@ class _Snapshot:
 
     def _add(self, rows: Sequence[Any]) -> None:
         things = np.array([f"{row[1]} {row[2]}" for row in rows], "U32")
-        codes = np.frombuffer(b"".join(bytes(row[3]) for row in rows), np.uint64).reshape(-1, CODE_WORDS)
+        codes = np.frombuffer(b"".join(bytes(row[3]) for row in rows), np.uint64).reshape(
+            -1, CODE_WORDS
+        )
         kept = ~np.isin(self._things, things)
         self.ids = np.concatenate([self.ids[kept], np.array([row[0] for row in rows], np.int64)])
         self.codes = np.concatenate([self.codes[kept], codes])
@@ -105,7 +112,9 @@ def _best_of_each(rows: Sequence[Any], query: Floats) -> dict[int, float]:
     if not rows:
         return {}
     best: dict[int, float] = {}
-    for (number, _), score in zip(rows, cosines([bytes(row[1]) for row in rows], query), strict=True):
+    for (number, _), score in zip(
+        rows, cosines([bytes(row[1]) for row in rows], query), strict=True
+    ):
         best[number] = max(best.get(number, -1.0), round(float(score), 6))
     return best
 

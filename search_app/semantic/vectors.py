@@ -9,7 +9,9 @@ CODE_WORDS = DIMENSIONS // 64
 
 def packed(vector: Floats) -> tuple[bytes, bytes]:
     """Pack a vector. Only its direction matters; the stored length is not one."""
-    return np.round(vector * (127 / np.abs(vector).max())).astype(np.int8).tobytes(), code_of(vector)
+    return np.round(vector * (127 / np.abs(vector).max())).astype(np.int8).tobytes(), code_of(
+        vector
+    )
 
 
 def code_of(vector: Floats) -> bytes:

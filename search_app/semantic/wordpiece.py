@@ -1,4 +1,7 @@
-"""Tokenize for the model: BERT's WordPiece, lower case. The vocabulary is that of bert-base-uncased (Apache-2.0)."""
+"""Tokenize for the model: BERT's WordPiece, lower case.
+
+The vocabulary is that of bert-base-uncased (Apache-2.0).
+"""
 
 import re
 import unicodedata
@@ -7,7 +10,8 @@ from pathlib import Path
 
 UNKNOWN, FIRST, LAST = 100, 101, 102
 MAX_WORD = 100
-# A word that splits into at least this many pieces, with at most this average length, is spelled but not known.
+# A word that splits into at least this many pieces, with at most this average length, is spelled
+# but not known.
 OPAQUE_PIECES, OPAQUE_LENGTH = 3, 1.6
 
 _IDEOGRAPHS = "\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0002ceaf\uf900-\ufaff\U0002f800-\U0002fa1f"

@@ -1,7 +1,7 @@
 """Embed passages of changed documents in the worker. Searches never wait for it.
 
-A text is embedded outside of any transaction; a document changed meanwhile stays pending. Equal passages are not
-embedded again.
+A text is embedded outside of any transaction; a document changed meanwhile stays pending. Equal
+passages are not embedded again.
 """
 
 import hashlib
@@ -56,7 +56,10 @@ def embed_some(fence: Callable[[], None]) -> int:
         with transaction.atomic():
             fence()
             for document, texts in part:
-                _keep(document, [vectors.row(document, number, text) for number, text in enumerate(texts)])
+                _keep(
+                    document,
+                    [vectors.row(document, number, text) for number, text in enumerate(texts)],
+                )
     return len(documents)
 
 
@@ -82,7 +85,9 @@ class _Vectors:
                 self._stored[bytes(digest)] = (bytes(vector), bytes(code))
         texts = {_digest(minilm.NAME, text): text for texts in wanted.values() for text in texts}
         missing = [digest for digest in texts if digest not in self._stored]
-        for digest, vector in zip(missing, minilm.embed([texts[digest] for digest in missing]), strict=True):
+        for digest, vector in zip(
+            missing, minilm.embed([texts[digest] for digest in missing]), strict=True
+        ):
             self._stored[digest] = vectors.packed(vector)
         self._model = minilm.NAME
 
@@ -100,8 +105,12 @@ class _Vectors:
 
 
 def _keep(document: Document, passages: list[Passage]) -> None:
-    stored = Passage.objects.filter(kind=document.kind, object_id=document.object_id).order_by("number")
-    if [bytes(digest) for digest in stored.values_list("digest", flat=True)] != [one.digest for one in passages]:
+    stored = Passage.objects.filter(kind=document.kind, object_id=document.object_id).order_by(
+        "number"
+    )
+    if [bytes(digest) for digest in stored.values_list("digest", flat=True)] != [
+        one.digest for one in passages
+    ]:
         stored.delete()
         Passage.objects.bulk_create(passages)
     # If a write came in between, the document stays pending.

@@ -13,9 +13,15 @@ from tests.browsing import hidden_fields
 
 REDIRECT = "http://127.0.0.1:7777/callback"
 VERIFIER = "v" * 64
-CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).decode().rstrip("=")
+CHALLENGE = (
+    base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).decode().rstrip("=")
+)
 RESOURCE = settings.OAUTH_RESOURCES[0]
-METADATA = {"client_name": "Agent", "redirect_uris": [REDIRECT], "token_endpoint_auth_method": "none"}
+METADATA = {
+    "client_name": "Agent",
+    "redirect_uris": [REDIRECT],
+    "token_endpoint_auth_method": "none",
+}
 
 
 def program() -> Client:
@@ -53,7 +59,9 @@ def question(client: str, **over: Any) -> str:
         "code_challenge_method": "S256",
         "resource": RESOURCE,
     } | over
-    return "/o/authorize/?" + urlencode({name: value for name, value in parameters.items() if value is not None})
+    return "/o/authorize/?" + urlencode(
+        {name: value for name, value in parameters.items() if value is not None}
+    )
 
 
 def browser_of(user: User, **options: Any) -> Client:
@@ -85,7 +93,9 @@ def exchange(client: str, code: str, **over: Any) -> Any:
         "code_verifier": VERIFIER,
         "resource": RESOURCE,
     } | over
-    return program().post("/o/token/", {name: value for name, value in form.items() if value is not None})
+    return program().post(
+        "/o/token/", {name: value for name, value in form.items() if value is not None}
+    )
 
 
 def refresh(client: str, token: str, **over: Any) -> Any:
@@ -103,4 +113,8 @@ def let_in(user: User, **over: Any) -> tuple[str, dict[str, Any]]:
 
 def reads(access_token: str) -> int:
     """Return the status of a REST read with the token."""
-    return int(Client().get("/api/v1/tasks/", headers={"Authorization": f"Bearer {access_token}"}).status_code)
+    return int(
+        Client()
+        .get("/api/v1/tasks/", headers={"Authorization": f"Bearer {access_token}"})
+        .status_code
+    )

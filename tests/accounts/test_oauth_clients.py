@@ -1,4 +1,6 @@
-"""Test how clients become known: by registering, or by a document at the address that is their id."""
+"""Test how clients become known: by registering, or by a document at the address that is their
+id.
+"""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -43,7 +45,9 @@ def test_an_unsafe_redirect_address_is_not_registered(db: None, uris: Any) -> No
     assert Application.objects.get().redirect_uris == flow.REDIRECT
 
 
-@pytest.mark.parametrize("uri", ["https://agent.example/cb", "http://localhost:1/cb", "cursor://anysphere/oauth"])
+@pytest.mark.parametrize(
+    "uri", ["https://agent.example/cb", "http://localhost:1/cb", "cursor://anysphere/oauth"]
+)
 def test_addresses_of_agents_are_registered(db: None, uri: str) -> None:
     assert register(redirect_uris=[uri]).status_code == 201
 
@@ -69,7 +73,9 @@ def test_what_agents_do_not_need_is_not_registered(db: None, over: dict[str, Any
     assert Application.objects.get().name == "Agent"
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"[" * 20_000, b'{"a": "' + b"x" * 20_000 + b'"}'])
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{", b"[" * 20_000, b'{"a": "' + b"x" * 20_000 + b'"}']
+)
 def test_a_broken_registration_is_refused(db: None, body: bytes) -> None:
     assert replace(register(), body).status_code == 400
     assert Client().post("/o/register/", body, content_type="application/json").status_code == 400
@@ -143,8 +149,12 @@ def test_a_client_with_a_document_needs_no_registration(alice: User, documents: 
         "https://agent.example",
     ],
 )
-def test_a_document_is_never_fetched_from_inside(alice: User, client: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_document_is_never_fetched_from_inside(
+    alice: User, client: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fetched: list[str] = []
-    monkeypatch.setattr(cimd.urllib3, "HTTPSConnectionPool", lambda **options: fetched.append(options["host"]))
+    monkeypatch.setattr(
+        cimd.urllib3, "HTTPSConnectionPool", lambda **options: fetched.append(options["host"])
+    )
     assert flow.browser_of(alice).get(question(client)).status_code == 400
     assert not fetched

@@ -11,11 +11,23 @@ from oauth2_provider.models import AccessToken, RefreshToken
 
 from resources_app.identity.credentials import recognise
 from tests.accounts import flow
-from tests.accounts.flow import RESOURCE, agree, client_id, exchange, let_in, question, reads, refresh
+from tests.accounts.flow import (
+    RESOURCE,
+    agree,
+    client_id,
+    exchange,
+    let_in,
+    question,
+    reads,
+    refresh,
+)
 
 
 def test_the_metadata_lead_a_client_from_the_resource_to_the_endpoints(db: None) -> None:
-    for path in ("/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"):
+    for path in (
+        "/.well-known/oauth-protected-resource",
+        "/.well-known/oauth-protected-resource/mcp",
+    ):
         protected = Client().get(path).json()
         assert protected["resource"] == RESOURCE
         assert protected["authorization_servers"] == [settings.PUBLIC_URL]
@@ -28,13 +40,22 @@ def test_the_metadata_lead_a_client_from_the_resource_to_the_endpoints(db: None)
     assert server["client_id_metadata_document_supported"] is True
     assert server["authorization_response_iss_parameter_supported"] is True
     assert "none" in server["token_endpoint_auth_methods_supported"]
-    for name in ("authorization_endpoint", "token_endpoint", "revocation_endpoint", "registration_endpoint"):
+    for name in (
+        "authorization_endpoint",
+        "token_endpoint",
+        "revocation_endpoint",
+        "registration_endpoint",
+    ):
         assert server[name].startswith(f"{settings.PUBLIC_URL}/o/")
     assert "introspection_endpoint" not in server
 
 
 def test_both_names_of_this_machine_are_its_resource(db: None) -> None:
-    metadata = Client().get("/.well-known/oauth-protected-resource/mcp", headers={"Host": "localhost:8000"}).json()
+    metadata = (
+        Client()
+        .get("/.well-known/oauth-protected-resource/mcp", headers={"Host": "localhost:8000"})
+        .json()
+    )
     assert metadata["resource"] == "http://localhost:8000/mcp"
     for host, told in (("localhost:8000", "localhost:8000"), ("localhost:1", "127.0.0.1:8000")):
         challenge = Client().get("/api/v1/tasks/", headers={"Host": host})["WWW-Authenticate"]
@@ -43,14 +64,21 @@ def test_both_names_of_this_machine_are_its_resource(db: None) -> None:
 
 def test_a_stranger_is_told_where_to_ask(db: None) -> None:
     challenge = Client().get("/api/v1/tasks/")["WWW-Authenticate"]
-    assert f'resource_metadata="{settings.PUBLIC_URL}/.well-known/oauth-protected-resource/mcp"' in challenge
+    assert (
+        f'resource_metadata="{settings.PUBLIC_URL}/.well-known/oauth-protected-resource/mcp"'
+        in challenge
+    )
     assert 'scope="read write"' in challenge
 
 
 def test_a_token_acts_for_its_user_within_its_scope_and_is_kept_as_a_hash(alice: User) -> None:
     _, tokens = let_in(alice)
     credential = recognise(tokens["access_token"])
-    assert credential and (credential.user, credential.scope, credential.name) == (alice, "write", "Agent")
+    assert credential and (credential.user, credential.scope, credential.name) == (
+        alice,
+        "write",
+        "Agent",
+    )
     assert AccessToken.objects.filter(user=alice).values_list("token", flat=True).get() == ""
     assert RefreshToken.objects.values_list("token", flat=True).get() == ""
     assert tokens["scope"] == "read write"
@@ -73,7 +101,9 @@ def test_a_viewer_can_give_no_more_than_reading(bob: User) -> None:
 
 def test_a_forged_scope_in_the_form_stays_within_the_role(alice: User) -> None:
     client = client_id()
-    code = agree(alice, question(client, scope="read"), scope="read write admin", reach="write")["code"]
+    code = agree(alice, question(client, scope="read"), scope="read write admin", reach="write")[
+        "code"
+    ]
     assert exchange(client, code).json()["scope"] == "read write"
 
 
@@ -96,7 +126,9 @@ def test_refusing_gives_the_client_no_code(alice: User) -> None:
         ({"response_type": "token"}, "unauthorized_client"),
     ],
 )
-def test_a_wrong_question_goes_back_as_an_error(alice: User, over: dict[str, str | None], error: str) -> None:
+def test_a_wrong_question_goes_back_as_an_error(
+    alice: User, over: dict[str, str | None], error: str
+) -> None:
     sent = flow.browser_of(alice).get(question(client_id(), **over))
     assert sent.status_code == 302
     location = sent["Location"].replace("#", "?")
@@ -108,13 +140,17 @@ def test_plain_pkce_is_refused(alice: User) -> None:
     assert answer["error"] == "invalid_request"
 
 
-@pytest.mark.parametrize("over", [{"client_id": "nobody"}, {"redirect_uri": "https://evil.example/"}])
+@pytest.mark.parametrize(
+    "over", [{"client_id": "nobody"}, {"redirect_uri": "https://evil.example/"}]
+)
 def test_an_unknown_client_or_address_leads_nowhere(alice: User, over: dict[str, str]) -> None:
     answer = flow.browser_of(alice).get(question(client_id(), **over))
     assert answer.status_code == 400 and "Location" not in answer
 
 
-@pytest.mark.parametrize("name", ["client_id", "redirect_uri", "scope", "state", "resource", "code_challenge"])
+@pytest.mark.parametrize(
+    "name", ["client_id", "redirect_uri", "scope", "state", "resource", "code_challenge"]
+)
 def test_a_question_with_broken_text_is_refused(alice: User, name: str) -> None:
     browser, url = flow.browser_of(alice), question(client_id(), **{name: "a\x00b"})
     assert browser.get(url).status_code == 400
@@ -125,8 +161,19 @@ def test_a_question_with_broken_text_is_refused(alice: User, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("client_id", ""), ("client_id", "nobody"), ("redirect_uri", ""), ("response_type", ""), ("reach", "all")),
-        *(("code_challenge", "x" * 129), ("nonce", "x" * 256), ("resource", "http://[::1/"), ("state", "a\x00b")),
+        *(
+            ("client_id", ""),
+            ("client_id", "nobody"),
+            ("redirect_uri", ""),
+            ("response_type", ""),
+            ("reach", "all"),
+        ),
+        *(
+            ("code_challenge", "x" * 129),
+            ("nonce", "x" * 256),
+            ("resource", "http://[::1/"),
+            ("state", "a\x00b"),
+        ),
         ("resource", "https://elsewhere.example/mcp"),
     ],
 )
@@ -150,10 +197,18 @@ def test_a_code_serves_once_and_only_with_its_verifier(alice: User) -> None:
 def test_a_token_for_another_server_is_worth_nothing_here(alice: User) -> None:
     client = client_id()
     code = agree(alice, question(client))["code"]
-    assert exchange(client, code, resource="https://elsewhere.example/mcp").json()["error"] == "invalid_target"
+    assert (
+        exchange(client, code, resource="https://elsewhere.example/mcp").json()["error"]
+        == "invalid_target"
+    )
     _, tokens = let_in(alice)
     assert reads(tokens["access_token"]) == 200
-    for resource in ([], ["https://elsewhere.example/mcp"], [RESOURCE + ".evil.example"], [RESOURCE + "/x"]):
+    for resource in (
+        [],
+        ["https://elsewhere.example/mcp"],
+        [RESOURCE + ".evil.example"],
+        [RESOURCE + "/x"],
+    ):
         AccessToken.objects.filter(user=alice).update(resource=resource)
         assert reads(tokens["access_token"]) == 401
 
@@ -166,7 +221,13 @@ def test_a_client_that_names_no_resource_gets_a_token_for_this_server(alice: Use
 
 
 def test_passwords_and_client_secrets_buy_no_token(alice: User) -> None:
-    for grant in ("password", "client_credentials", "implicit", "", "urn:ietf:params:oauth:grant-type:device_code"):
+    for grant in (
+        "password",
+        "client_credentials",
+        "implicit",
+        "",
+        "urn:ietf:params:oauth:grant-type:device_code",
+    ):
         form = {"grant_type": grant, "username": "alice", "password": "x", "client_id": client_id()}
         answer = flow.program().post("/o/token/", form)
         assert (answer.status_code, answer.json()["error"]) == (400, "unsupported_grant_type")
@@ -178,7 +239,10 @@ def test_refreshing_gives_new_tokens_and_ends_the_old_ones(alice: User) -> None:
     assert reads(second["access_token"]) == 200
     assert reads(first["access_token"]) == 401
     assert AccessToken.objects.get(user=alice).resource == [RESOURCE]
-    assert refresh(client, second["refresh_token"], scope="read write admin").json()["error"] == "invalid_scope"
+    assert (
+        refresh(client, second["refresh_token"], scope="read write admin").json()["error"]
+        == "invalid_scope"
+    )
     assert refresh(client_id(), second["refresh_token"]).json()["error"] == "invalid_grant"
 
 
@@ -194,7 +258,9 @@ def test_a_client_that_lost_the_answer_may_refresh_again_for_a_while(alice: User
 def test_a_refresh_token_used_again_later_ends_the_whole_family(alice: User) -> None:
     client, first = let_in(alice)
     second = refresh(client, first["refresh_token"]).json()
-    RefreshToken.objects.filter(revoked__isnull=False).update(revoked=timezone.now() - timedelta(seconds=31))
+    RefreshToken.objects.filter(revoked__isnull=False).update(
+        revoked=timezone.now() - timedelta(seconds=31)
+    )
     assert refresh(client, first["refresh_token"]).json()["error"] == "invalid_grant"
     assert reads(second["access_token"]) == 401
     assert refresh(client, second["refresh_token"]).json()["error"] == "invalid_grant"
@@ -228,7 +294,10 @@ def test_the_registration_token_opens_nothing_but_the_registration(alice: User) 
 def test_the_consent_page_cannot_be_framed_forged_or_cached(alice: User) -> None:
     browser = flow.browser_of(alice, enforce_csrf_checks=True)
     page = browser.get(question(client_id()))
-    assert page["X-Frame-Options"] == "DENY" and "frame-ancestors 'none'" in page["Content-Security-Policy"]
+    assert (
+        page["X-Frame-Options"] == "DENY"
+        and "frame-ancestors 'none'" in page["Content-Security-Policy"]
+    )
     assert "form-action 'self' http://127.0.0.1:7777;" in page["Content-Security-Policy"]
     assert page["Cache-Control"] == "no-store"
     fields = flow.hidden_fields(page.content.decode()) | {"allow": "Authorize"}

@@ -13,7 +13,9 @@ _numbers = count(1)
 
 
 class ApiClient:
-    """Send requests as `user` with an API token of the widest scope the role allows; anonymous without a user."""
+    """Send requests as `user` with an API token of the widest scope the role allows; anonymous
+    without a user.
+    """
 
     def __init__(self, user: User | None = None, scope: str | None = None) -> None:
         self._client = Client()
@@ -24,7 +26,9 @@ class ApiClient:
             self._headers["Authorization"] = f"Bearer {token}"
 
     def request(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
-        options: dict[str, Any] = {"headers": self._headers | {k.replace("_", "-"): v for k, v in headers.items()}}
+        options: dict[str, Any] = {
+            "headers": self._headers | {k.replace("_", "-"): v for k, v in headers.items()}
+        }
         if body is not None:
             options |= {"data": body, "content_type": "application/json"}
         return getattr(self._client, method)(path, **options)

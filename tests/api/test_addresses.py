@@ -1,4 +1,6 @@
-"""Test reading and writing any address over REST: examples of the contract, sections 3 and 4, and of the two specs."""
+"""Test reading and writing any address over REST: examples of the contract, sections 3 and 4, and
+of the two specs.
+"""
 
 from typing import Any
 
@@ -52,7 +54,9 @@ def task(alice: User) -> Task:
         ("/id", "text/plain", "TASK-0001"),
     ],
 )
-def test_every_field_has_an_address(client: ApiClient, task: Task, path: str, mime_type: str, contents: Any) -> None:
+def test_every_field_has_an_address(
+    client: ApiClient, task: Task, path: str, mime_type: str, contents: Any
+) -> None:
     reading = read(client, task_uri(task) + path).json()
     assert (reading["mime_type"], reading["contents"]) == (mime_type, contents)
     assert reading["uri"] == task_uri(task) + path
@@ -87,14 +91,23 @@ def test_the_schema_names_each_field_with_its_address(client: ApiClient, task: T
     assert schema["type"] == "object"
     assert schema["properties"]["description"]["uri"] == task_uri(task, "description")
     assert schema["properties"]["title"]["maxLength"] == 200
-    assert schema["properties"]["status"]["enum"] == ["open", "in_progress", "blocked", "done", "cancelled"]
+    assert schema["properties"]["status"]["enum"] == [
+        "open",
+        "in_progress",
+        "blocked",
+        "done",
+        "cancelled",
+    ]
     assert schema["properties"]["created_at"]["writable"] is False
 
 
 def test_collections_answer_to_queries(client: ApiClient, task: Task) -> None:
     make_task(title="Other", status="done")
     assert read(client, "mcp://backlog/tasks?status=open").json()["contents"]["total"] == 1
-    assert read(client, "mcp://backlog/epics/EPIC-0001/tasks").json()["contents"]["results"][0]["id"] == task.ref
+    assert (
+        read(client, "mcp://backlog/epics/EPIC-0001/tasks").json()["contents"]["results"][0]["id"]
+        == task.ref
+    )
     counted = read(client, "mcp://backlog/tasks?aggregate=count&group_by=status").json()["contents"]
     assert (counted["open"], counted["done"]) == (1, 1)
     assert read(client, 'mcp://backlog/tasks?filter=title~"login"').json()["contents"]["total"] == 1
@@ -136,15 +149,21 @@ def test_str_replace_sends_only_the_change(client: ApiClient, task: Task) -> Non
 def test_a_field_keeps_its_etag_while_others_change(client: ApiClient, task: Task) -> None:
     etag = read(client, task_uri(task, "description")).json()["etag"]
     written(client, task_uri(task, "status"), {"type": "set", "value": "in_progress"})
-    answer = written(client, task_uri(task, "description"), {"type": "append", "content": "x"}, etag=etag)
+    answer = written(
+        client, task_uri(task, "description"), {"type": "append", "content": "x"}, etag=etag
+    )
     assert answer.status_code == 200
-    stale = written(client, task_uri(task, "description"), {"type": "append", "content": "y"}, etag=etag)
+    stale = written(
+        client, task_uri(task, "description"), {"type": "append", "content": "y"}, etag=etag
+    )
     assert stale.status_code == 409
     details = error_of(stale)["details"]
     assert details["current_etag"] == answer.json()["etag"] and "+x" in details["diff"]
 
 
-def test_text_that_is_not_there_is_answered_with_the_nearest_line(client: ApiClient, task: Task) -> None:
+def test_text_that_is_not_there_is_answered_with_the_nearest_line(
+    client: ApiClient, task: Task
+) -> None:
     operation = {"type": "str_replace", "old_str": "## Old Sektion", "new_str": "x"}
     response = written(client, task_uri(task, "description"), operation)
     assert response.status_code == 422
@@ -161,7 +180,12 @@ def test_text_that_is_not_there_is_answered_with_the_nearest_line(client: ApiCli
         ("/status", {"type": "append", "content": "x"}, "invalid_operation", 400),
         ("/description", {"type": "fly"}, "invalid_operation", 400),
         ("/description", {"type": "append"}, "validation_failed", 400),
-        ("/description", {"type": "append", "content": "x", "where": "end"}, "validation_failed", 400),
+        (
+            "/description",
+            {"type": "append", "content": "x", "where": "end"},
+            "validation_failed",
+            400,
+        ),
         ("/description", "append", "validation_failed", 400),
         ("/id", {"type": "set", "value": "TASK-0002"}, "permission_denied", 403),
         ("/nothing", {"type": "set", "value": 1}, "not_found", 404),
@@ -178,7 +202,9 @@ def test_text_that_is_not_there_is_answered_with_the_nearest_line(client: ApiCli
         ("", {"type": "restore", "version": 99}, "not_found", 404),
     ],
 )
-def test_errors_of_a_write(client: ApiClient, task: Task, path: str, operation: Any, code: str, status: int) -> None:
+def test_errors_of_a_write(
+    client: ApiClient, task: Task, path: str, operation: Any, code: str, status: int
+) -> None:
     response = written(client, task_uri(task) + path, operation)
     assert (response.status_code, error_of(response)["code"]) == (status, code)
     assert Task.objects.get().version == 1
@@ -195,7 +221,9 @@ def test_errors_of_a_write(client: ApiClient, task: Task, path: str, operation: 
         ({"type": "set", "value": ["only"]}, ["only"]),
     ],
 )
-def test_arrays_are_edited_in_place(client: ApiClient, task: Task, operation: Any, expected: list[str]) -> None:
+def test_arrays_are_edited_in_place(
+    client: ApiClient, task: Task, operation: Any, expected: list[str]
+) -> None:
     assert written(client, task_uri(task, "evidence"), operation).status_code == 200
     assert Task.objects.get().evidence == expected
 
@@ -208,7 +236,12 @@ def test_an_element_is_edited_by_its_index(client: ApiClient, task: Task) -> Non
 
 def test_a_task_is_merged_cleared_and_restored(client: ApiClient, task: Task) -> None:
     uri = task_uri(task)
-    assert written(client, uri, {"type": "merge", "value": {"status": "done", "labels": []}}).status_code == 200
+    assert (
+        written(
+            client, uri, {"type": "merge", "value": {"status": "done", "labels": []}}
+        ).status_code
+        == 200
+    )
     assert written(client, uri, {"type": "delete_field", "field": "epic_id"}).status_code == 200
     assert written(client, uri, {"type": "restore", "version": 1}).status_code == 200
     now = Task.objects.get()
@@ -218,28 +251,43 @@ def test_a_task_is_merged_cleared_and_restored(client: ApiClient, task: Task) ->
 def test_a_dry_run_answers_the_diff_and_changes_nothing(client: ApiClient, task: Task) -> None:
     answer = written(client, task_uri(task, "title"), {"type": "set", "value": "New"}, dry_run=True)
     assert "+New" in answer.json()["diff"]
-    assert Task.objects.get().title == "Add login" and Change.objects.filter(kind="task").count() == 1
+    assert (
+        Task.objects.get().title == "Add login" and Change.objects.filter(kind="task").count() == 1
+    )
 
 
 def test_a_path_of_one_machine_is_saved_with_a_warning(client: ApiClient, task: Task) -> None:
     operation = {"type": "append", "content": "see [it](file:///Users/me/notes.md)"}
     answer = written(client, task_uri(task, "description"), operation).json()
     assert "file:///Users/me/notes.md" in answer["warnings"][0]
-    quiet = written(client, task_uri(task, "description"), {"type": "append", "content": "fine"}).json()
+    quiet = written(
+        client, task_uri(task, "description"), {"type": "append", "content": "fine"}
+    ).json()
     assert "warnings" not in quiet
-    created = client.post("/api/v1/tasks/", {"title": "x", "description": "file:///Users/me/a.md"}).json()
+    created = client.post(
+        "/api/v1/tasks/", {"title": "x", "description": "file:///Users/me/a.md"}
+    ).json()
     assert len(created["warnings"]) == 1
 
 
 def test_a_batch_of_the_spec_is_all_or_nothing(client: ApiClient, task: Task) -> None:
     operations = [
-        {"uri": task_uri(task, "description"), "operation": {"type": "append", "content": "\n## New Section\n"}},
+        {
+            "uri": task_uri(task, "description"),
+            "operation": {"type": "append", "content": "\n## New Section\n"},
+        },
         {"uri": task_uri(task, "status"), "operation": {"type": "set", "value": "in_progress"}},
-        {"uri": task_uri(task, "evidence"), "operation": {"type": "array_append", "value": "Updated description"}},
+        {
+            "uri": task_uri(task, "evidence"),
+            "operation": {"type": "array_append", "value": "Updated description"},
+        },
     ]
     assert client.post(BATCH, {"operations": operations, "atomic": True}).json()["failed"] == 0
     assert Task.objects.get().version == 4
-    bad = [*operations, {"uri": task_uri(task, "status"), "operation": {"type": "set", "value": "no"}}]
+    bad = [
+        *operations,
+        {"uri": task_uri(task, "status"), "operation": {"type": "set", "value": "no"}},
+    ]
     refused = client.post(BATCH, {"operations": bad, "atomic": True})
     assert refused.status_code == 400 and error_of(refused)["details"]["operation_index"] == 3
     assert Task.objects.get().version == 4
@@ -256,16 +304,28 @@ def test_the_history_of_a_task_and_of_a_field(client: ApiClient, task: Task) -> 
     field = client.get(f"/api/v1/versions/?uri={task_uri(task, 'description')}").json()["results"]
     assert [entry["version"] for entry in field] == [2, 1]
     assert field[0]["etag"] == read(client, task_uri(task, "description")).json()["etag"]
-    assert field[0]["author"] == "alice" and field[0]["operation"] == {"type": "append", "content": "x"}
-    by_address = read(client, task_uri(task, "description", "versions")).json()["contents"]["results"]
+    assert field[0]["author"] == "alice" and field[0]["operation"] == {
+        "type": "append",
+        "content": "x",
+    }
+    by_address = read(client, task_uri(task, "description", "versions")).json()["contents"][
+        "results"
+    ]
     assert by_address == field
 
 
-@pytest.mark.django_db(transaction=True, serialized_rollback=True)  # the feed waits for running transactions to end
-def test_the_change_feed_goes_on_from_its_cursor(client: ApiClient, task: Task, mallory: User) -> None:
+@pytest.mark.django_db(
+    transaction=True, serialized_rollback=True
+)  # the feed waits for running transactions to end
+def test_the_change_feed_goes_on_from_its_cursor(
+    client: ApiClient, task: Task, mallory: User
+) -> None:
     first = client.get("/api/v1/changes/?limit=1").json()
     rest = client.get(f"/api/v1/changes/?since={first['next_cursor']}").json()
-    assert [change["id"] for change in first["results"] + rest["results"]] == ["EPIC-0001", "TASK-0001"]
+    assert [change["id"] for change in first["results"] + rest["results"]] == [
+        "EPIC-0001",
+        "TASK-0001",
+    ]
     assert client.get(f"/api/v1/changes/?since={rest['next_cursor']}").json()["results"] == []
     assert client.get("/api/v1/changes/?since=nonsense").status_code == 400
 
@@ -293,10 +353,17 @@ def test_what_is_no_address_of_ours_is_invalid(client: ApiClient, uri: str) -> N
     assert (response.status_code, error_of(response)["code"]) == (400, "invalid_uri")
 
 
-def test_mallory_and_bob_get_the_same_answer_for_hidden_and_absent(bob: User, mallory: User) -> None:
+def test_mallory_and_bob_get_the_same_answer_for_hidden_and_absent(
+    bob: User, mallory: User
+) -> None:
     make_user("dora", "viewer", "security")
     hidden = make_task(groups=["security"])
-    for uri in (task_uri(hidden), task_uri(hidden, "title"), task_uri(hidden, "versions"), task_uri(hidden, "file")):
+    for uri in (
+        task_uri(hidden),
+        task_uri(hidden, "title"),
+        task_uri(hidden, "versions"),
+        task_uri(hidden, "file"),
+    ):
         response = read(ApiClient(bob), uri)
         assert (response.status_code, error_of(response)["code"]) == (404, "not_found")
     outsider = ApiClient()
@@ -314,7 +381,9 @@ def test_who_am_i_and_what_only_admins_see(client: ApiClient, carol: User) -> No
 
 
 def test_templates_and_runs_have_addresses(client: ApiClient) -> None:
-    names = [row["name"] for row in read(client, "metadata://templates").json()["contents"]["results"]]
+    names = [
+        row["name"] for row in read(client, "metadata://templates").json()["contents"]["results"]
+    ]
     assert {"bug", "feature", "spike"} <= set(names)
     template = read(client, "metadata://templates/bug").json()["contents"]["task"]
     assert client.post("/api/v1/tasks/", template | {"title": "Bug: x"}).status_code == 201

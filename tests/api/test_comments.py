@@ -20,7 +20,10 @@ def test_a_comment_is_added_read_edited_and_removed(alice: User, bob: User) -> N
     edited = client.patch(path, {"body": "second"}, If_Match=created["ETag"])
     assert edited.json()["body"] == "second"
     assert client.patch(path, {"body": "third"}, If_Match=created["ETag"]).status_code == 409
-    assert ApiClient(bob).get(f"/api/v1/tasks/{task.ref}/comments/").json()["results"][0]["body"] == "second"
+    assert (
+        ApiClient(bob).get(f"/api/v1/tasks/{task.ref}/comments/").json()["results"][0]["body"]
+        == "second"
+    )
     assert client.delete(path).status_code == 204
     assert ApiClient(bob).get(f"{COMMENTS}?item={task.ref}").json()["total"] == 0
 
@@ -30,11 +33,16 @@ def test_only_the_author_and_admins_edit_or_remove_a_comment(alice: User, carol:
     made = ApiClient(alice).post(COMMENTS, {"item_id": task.ref, "body": "mine"}).json()
     path = f"{COMMENTS}{made['id']}/"
     assert ApiClient(other).get(path).json()["body"] == "mine"
-    for refused in (ApiClient(other).patch(path, {"body": "not mine"}), ApiClient(other).delete(path)):
+    for refused in (
+        ApiClient(other).patch(path, {"body": "not mine"}),
+        ApiClient(other).delete(path),
+    ):
         assert (refused.status_code, error_of(refused)["code"]) == (403, "permission_denied")
     assert ApiClient(carol).patch(path, {"body": "corrected"}).json()["body"] == "corrected"
     address = f"/api/v1/resource/?uri={made['uri']}"
-    may_write = [ApiClient(user).get(address).json()["permissions"]["write"] for user in (other, alice)]
+    may_write = [
+        ApiClient(user).get(address).json()["permissions"]["write"] for user in (other, alice)
+    ]
     assert may_write == [False, True]
 
 
@@ -50,7 +58,13 @@ def test_comments_page_oldest_first(alice: User) -> None:
         client.post(COMMENTS, {"item_id": task.ref, "body": f"c{number}"})
     first = client.get(f"{COMMENTS}?item={task.ref}&limit=3").json()
     rest = client.get(f"{COMMENTS}?item={task.ref}&limit=3&cursor={first['next_cursor']}").json()
-    assert [row["body"] for row in first["results"] + rest["results"]] == ["c0", "c1", "c2", "c3", "c4"]
+    assert [row["body"] for row in first["results"] + rest["results"]] == [
+        "c0",
+        "c1",
+        "c2",
+        "c3",
+        "c4",
+    ]
     assert (first["total"], rest["next_cursor"]) == (5, None)
 
 
@@ -64,7 +78,9 @@ def test_comments_page_oldest_first(alice: User) -> None:
         ({"item_id": "TASK-0001", "body": "x", "colour": 1}, 400),
     ],
 )
-def test_bad_comments_are_refused_and_nothing_is_kept(alice: User, body: dict[str, object], status: int) -> None:
+def test_bad_comments_are_refused_and_nothing_is_kept(
+    alice: User, body: dict[str, object], status: int
+) -> None:
     make_task()
     response = ApiClient(alice).post(COMMENTS, body)
     assert response.status_code == status
@@ -78,5 +94,7 @@ def test_a_comment_is_as_hidden_as_its_task(alice: User, bob: User) -> None:
     created = ApiClient(dora).post(COMMENTS, {"item_id": task.ref, "body": "psst"}).json()
     assert ApiClient(bob).get(f"{COMMENTS}{created['id']}/").status_code == 404
     assert ApiClient(bob).get(COMMENTS).json()["total"] == 0
-    assert ApiClient(alice).post(COMMENTS, {"item_id": task.ref, "body": "me too"}).status_code == 404
+    assert (
+        ApiClient(alice).post(COMMENTS, {"item_id": task.ref, "body": "me too"}).status_code == 404
+    )
     assert ApiClient(bob).post(COMMENTS, {"item_id": task.ref, "body": "x"}).status_code == 403

@@ -1,4 +1,6 @@
-"""Test REST for files: folders list, bytes go in and out, metadata is edited, mirrored files stay unchanged."""
+"""Test REST for files: folders list, bytes go in and out, metadata is edited, mirrored files stay
+unchanged.
+"""
 
 import base64
 from pathlib import Path
@@ -15,7 +17,9 @@ FILES = "/api/v1/resources/"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(200))
 
 
-def put(client: ApiClient, path: str, content: bytes, content_type: str = "x/y", **headers: str) -> Any:
+def put(
+    client: ApiClient, path: str, content: bytes, content_type: str = "x/y", **headers: str
+) -> Any:
     named = client._headers | {name.replace("_", "-"): value for name, value in headers.items()}
     return client._client.put(path, data=content, content_type=content_type, headers=named)
 
@@ -27,9 +31,13 @@ def test_a_text_is_created_read_edited_and_removed(alice: User, bob: User) -> No
     assert created.status_code == 201, created.content
     assert (created.json()["title"], created.json()["mime_type"]) == ("First", "text/markdown")
     reading = ApiClient(bob).get(f"{FILES}docs/adr/0001.md").json()
-    assert reading["contents"] == text and reading["uri"] == "mcp://backlog/resources/docs/adr/0001.md"
+    assert (
+        reading["contents"] == text and reading["uri"] == "mcp://backlog/resources/docs/adr/0001.md"
+    )
     operation = {"type": "append", "content": "more\n"}
-    answer = client.post("/api/v1/write/", {"uri": reading["uri"], "operation": operation, "etag": reading["etag"]})
+    answer = client.post(
+        "/api/v1/write/", {"uri": reading["uri"], "operation": operation, "etag": reading["etag"]}
+    )
     assert answer.status_code == 200 and "+more" in answer.json()["diff"]
     again = client.get(f"{FILES}docs/adr/0001.md").json()
     assert again["contents"].endswith("more\n")
@@ -41,13 +49,22 @@ def test_a_text_is_created_read_edited_and_removed(alice: User, bob: User) -> No
 def test_binary_goes_in_by_put_and_comes_out_whole(alice: User) -> None:
     client = ApiClient(alice)
     created = put(client, f"{FILES}img/logo.png", PNG, "image/png")
-    assert (created.status_code, created.json()["mime_type"], created.json()["size"]) == (201, "image/png", len(PNG))
+    assert (created.status_code, created.json()["mime_type"], created.json()["size"]) == (
+        201,
+        "image/png",
+        len(PNG),
+    )
     reading = client.get(f"{FILES}img/logo.png").json()
     assert reading["encoding"] == "base64" and base64.b64decode(reading["contents"]) == PNG
     raw = client.get(f"{FILES}img/logo.png?download=true")
     assert raw.content == PNG
-    assert raw["Content-Disposition"].startswith("attachment") and raw["X-Content-Type-Options"] == "nosniff"
-    replaced = put(client, f"{FILES}img/logo.png", PNG + b"x", "image/png", If_Match=created["ETag"])
+    assert (
+        raw["Content-Disposition"].startswith("attachment")
+        and raw["X-Content-Type-Options"] == "nosniff"
+    )
+    replaced = put(
+        client, f"{FILES}img/logo.png", PNG + b"x", "image/png", If_Match=created["ETag"]
+    )
     assert (replaced.status_code, replaced.json()["version"]) == (200, 2)
     assert put(client, f"{FILES}img/logo.png", PNG, If_Match=created["ETag"]).status_code == 409
 
@@ -66,8 +83,12 @@ def test_a_folder_lists_folders_then_files_and_pages(alice: User, bob: User, mal
     assert names == ["adr", "zzz", "a.md", "b.md"]
     assert reading["total"] == 4
     first = ApiClient(bob).get(f"{FILES}docs?limit=3").json()["contents"]
-    rest = ApiClient(bob).get(f"{FILES}docs?limit=3&cursor={first['next_cursor']}").json()["contents"]
-    assert [entry["path"] for entry in first["results"] + rest["results"]] == [e["path"] for e in reading["results"]]
+    rest = (
+        ApiClient(bob).get(f"{FILES}docs?limit=3&cursor={first['next_cursor']}").json()["contents"]
+    )
+    assert [entry["path"] for entry in first["results"] + rest["results"]] == [
+        e["path"] for e in reading["results"]
+    ]
     assert ApiClient(bob).get(FILES).json()["results"][0]["path"] == "resources/docs"
     assert ApiClient(bob).get("/api/v1/artifacts/").json()["total"] == 0
 
@@ -92,7 +113,9 @@ def test_facts_are_patched_and_a_new_path_moves_the_file(alice: User) -> None:
     assert Resource.objects.get().title == "A"
 
 
-@pytest.mark.parametrize("path", ["../x.md", "a/../../x.md", "a//b.md", "", "a\x00.md", "./a.md", "x" * 2000, 7])
+@pytest.mark.parametrize(
+    "path", ["../x.md", "a/../../x.md", "a//b.md", "", "a\x00.md", "./a.md", "x" * 2000, 7]
+)
 def test_a_bad_path_is_refused(alice: User, path: Any) -> None:
     response = ApiClient(alice).post(FILES, {"path": path, "content": "x"})
     assert response.status_code == 400
@@ -106,7 +129,9 @@ def test_bob_reads_and_mallory_sees_nothing(alice: User, bob: User, mallory: Use
     assert put(ApiClient(bob), f"{FILES}a.md", b"y").status_code == 403
     outsider = ApiClient()
     outsider._client.force_login(mallory)
-    assert outsider.get(f"{FILES}a.md").status_code == outsider.get(f"{FILES}b.md").status_code == 404
+    assert (
+        outsider.get(f"{FILES}a.md").status_code == outsider.get(f"{FILES}b.md").status_code == 404
+    )
 
 
 def test_a_local_file_answers_only_inside_a_root(bob: User, tmp_path: Path, settings: Any) -> None:
@@ -151,4 +176,7 @@ def test_a_patch_moves_and_renames_under_one_etag(alice: User) -> None:
     for stale in ({"path": "rt/mv.md", "title": "Back"}, {"title": "Back"}, {}):
         answer = client.patch(f"{FILES}rt/moved.md", stale, If_Match=etag)
         assert (answer.status_code, error_of(answer)["code"]) == (409, "conflict"), stale
-    assert (Resource.objects.get().title, Resource.objects.get().path) == ("Moved", "resources/rt/moved.md")
+    assert (Resource.objects.get().title, Resource.objects.get().path) == (
+        "Moved",
+        "resources/rt/moved.md",
+    )

@@ -25,10 +25,14 @@ def samples(user: User) -> dict[tuple[str, ...], float]:
     response = ApiClient(user).get("/metrics")
     assert response.status_code == 200, response.content
     families = text_string_to_metric_families(response.content.decode())
-    return {(one.name, *one.labels.values()): one.value for family in families for one in family.samples}
+    return {
+        (one.name, *one.labels.values()): one.value for family in families for one in family.samples
+    }
 
 
-def test_only_admins_read_them(alice: User, bob: User, carol: User, mallory: User, client: Client) -> None:
+def test_only_admins_read_them(
+    alice: User, bob: User, carol: User, mallory: User, client: Client
+) -> None:
     for caller in (ApiClient(alice), ApiClient(bob), ApiClient(carol, "read")):
         assert caller.get("/metrics").status_code == 403
     assert ApiClient(None).get("/metrics").status_code == 401
@@ -45,13 +49,26 @@ def test_jobs_and_their_lag_are_told(carol: User) -> None:
 
 def test_the_last_run_of_each_mirror_is_told(carol: User) -> None:
     now = timezone.now()
-    connection = IBConnection.objects.create(client_id="x1", name="X", platform_url="https://x", last_complete_at=now)
-    times = {"started_at": now, "heartbeat_at": now, "finished_at": now + timezone.timedelta(seconds=7)}
-    connection.runs.create(kind="full", generation=1, status="failed", counters={"rows": 1}, **times)
-    connection.runs.create(kind="full", generation=2, status="complete", counters={"rows": 40, "calls": 3}, **times)
+    connection = IBConnection.objects.create(
+        client_id="x1", name="X", platform_url="https://x", last_complete_at=now
+    )
+    times = {
+        "started_at": now,
+        "heartbeat_at": now,
+        "finished_at": now + timezone.timedelta(seconds=7),
+    }
+    connection.runs.create(
+        kind="full", generation=1, status="failed", counters={"rows": 1}, **times
+    )
+    connection.runs.create(
+        kind="full", generation=2, status="complete", counters={"rows": 40, "calls": 3}, **times
+    )
     found = samples(carol)
     assert found["backlog_ib_run_seconds", "x1", "full", "complete"] == 7
-    assert (found["backlog_ib_run", "x1", "rows"], found["backlog_ib_run", "x1", "calls"]) == (40, 3)
+    assert (found["backlog_ib_run", "x1", "rows"], found["backlog_ib_run", "x1", "calls"]) == (
+        40,
+        3,
+    )
     assert ("backlog_ib_age_seconds", "x1") in found
 
 
@@ -63,7 +80,10 @@ def test_tools_are_counted_by_how_they_ended(carol: User) -> None:
     with pytest.raises(ValueError, match="broken"), measured_tool("some_tool"):
         raise ValueError("broken")
     found = samples(carol)
-    counts = [found["backlog_tool_calls_total", outcome, "some_tool"] for outcome in ("ok", "conflict", "error")]
+    counts = [
+        found["backlog_tool_calls_total", outcome, "some_tool"]
+        for outcome in ("ok", "conflict", "error")
+    ]
     assert counts == [1, 1, 1]
     assert found["backlog_tool_seconds_count", "some_tool"] == 3
 
@@ -85,7 +105,9 @@ def test_a_path_belongs_to_a_surface(path: str, surface: str) -> None:
 def test_the_dashboard_asks_only_for_what_there_is(carol: User) -> None:
     dashboard = json.loads((settings.BASE_DIR / "docs/grafana.json").read_text())
     asked = {
-        name for panel in dashboard["panels"] for name in re.findall(r"\bbacklog_\w+", panel["targets"][0]["expr"])
+        name
+        for panel in dashboard["panels"]
+        for name in re.findall(r"\bbacklog_\w+", panel["targets"][0]["expr"])
     }
     told = "\n".join(path.read_text() for path in map(Path, (metrics.__file__, figures.__file__)))
     for name in asked:

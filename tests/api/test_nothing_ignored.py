@@ -1,4 +1,6 @@
-"""Test that parameters, bodies and values that a REST route would not read are rejected before anything is written."""
+"""Test that parameters, bodies and values that a REST route would not read are rejected before
+anything is written.
+"""
 
 from typing import Any
 
@@ -46,7 +48,11 @@ def refused(client: ApiClient, method: str, path: str, body: Any = None) -> dict
         ("put", FILE, "other"),
         ("patch", FILE, {"title": "T"}),
         ("delete", FILE, None),
-        ("post", "/api/v1/write/", {"uri": "mcp://backlog/tasks/TASK-0001", "operation": {"type": "restore"}}),
+        (
+            "post",
+            "/api/v1/write/",
+            {"uri": "mcp://backlog/tasks/TASK-0001", "operation": {"type": "restore"}},
+        ),
         ("post", "/api/v1/write_batch/", {"operations": []}),
         ("post", "/api/v1/undo/", {"batch": "x"}),
         ("get", "/api/v1/ib/", None),
@@ -54,7 +60,9 @@ def refused(client: ApiClient, method: str, path: str, body: Any = None) -> dict
         ("get", "/api/v1/search/", None),
     ],
 )
-def test_an_unknown_parameter_is_refused_by_name(client: ApiClient, method: str, path: str, body: Any) -> None:
+def test_an_unknown_parameter_is_refused_by_name(
+    client: ApiClient, method: str, path: str, body: Any
+) -> None:
     assert refused(client, method, f"{path}?bogus=1", body)["field"] == "bogus"
 
 
@@ -89,7 +97,9 @@ def test_of_two_values_none_is_dropped(client: ApiClient, path: str) -> None:
 
 
 def test_an_undo_names_a_batch_or_a_run(client: ApiClient) -> None:
-    details = refused(client, "post", "/api/v1/undo/", {"batch": "x", "agent": "me", "since": "2026-01-01"})
+    details = refused(
+        client, "post", "/api/v1/undo/", {"batch": "x", "agent": "me", "since": "2026-01-01"}
+    )
     assert details["field"] == "batch"
 
 

@@ -1,4 +1,6 @@
-"""Test If-Match, If-None-Match and the body's etag on every route that writes: RFC 9110, and none is ignored."""
+"""Test If-Match, If-None-Match and the body's etag on every route that writes: RFC 9110, and none
+is ignored.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,10 +24,19 @@ Send = Callable[[ApiClient, dict[str, str]], Any]
 
 # Each route that writes to an existing object, and where its ETag is read.
 ROUTES: dict[str, tuple[str, Send]] = {
-    "patch a task": (TASK, lambda client, headers: client.patch(TASK, {"status": "done"}, **headers)),
+    "patch a task": (
+        TASK,
+        lambda client, headers: client.patch(TASK, {"status": "done"}, **headers),
+    ),
     "archive a task": (TASK, lambda client, headers: client.delete(TASK, **headers)),
-    "delete a task": (TASK, lambda client, headers: client.delete(f"{TASK}?permanent=true", **headers)),
-    "unarchive a task": (TASK, lambda client, headers: client.post(f"{TASK}unarchive/", {}, **headers)),
+    "delete a task": (
+        TASK,
+        lambda client, headers: client.delete(f"{TASK}?permanent=true", **headers),
+    ),
+    "unarchive a task": (
+        TASK,
+        lambda client, headers: client.post(f"{TASK}unarchive/", {}, **headers),
+    ),
     "patch a comment": (
         "/api/v1/comments/{comment}/",
         lambda client, headers: client.patch(client.comment, {"body": "other"}, **headers),
@@ -34,7 +45,10 @@ ROUTES: dict[str, tuple[str, Send]] = {
         "/api/v1/comments/{comment}/",
         lambda client, headers: client.delete(client.comment, **headers),
     ),
-    "put a file": (FILE, lambda client, headers: put(client, FILE, b"other", "text/markdown", **headers)),
+    "put a file": (
+        FILE,
+        lambda client, headers: put(client, FILE, b"other", "text/markdown", **headers),
+    ),
     "patch a file": (FILE, lambda client, headers: client.patch(FILE, {"title": "T"}, **headers)),
     "move a file": (FILE, lambda client, headers: client.patch(FILE, {"path": "b.md"}, **headers)),
     "archive a file": (FILE, lambda client, headers: client.delete(FILE, **headers)),
@@ -87,14 +101,20 @@ def test_a_failed_precondition_writes_nothing(client: ApiClient, route: str) -> 
         {"If_Unmodified_Since": "Sat, 01 Jan 2000 00:00:00 GMT"},
     ):
         refuses(client, send, headers)
-    for headers in ({"If_Match": '"a" "b"'}, {"If_None_Match": '*, "a"'}, {"If_Unmodified_Since": "yesterday"}):
+    for headers in (
+        {"If_Match": '"a" "b"'},
+        {"If_None_Match": '*, "a"'},
+        {"If_Unmodified_Since": "yesterday"},
+    ):
         answer = send(client, headers)
         assert (answer.status_code, error_of(answer)["code"]) == (400, "validation_failed")
 
 
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("form", ["{}", '"zz", {}', '{} ,"zz",', "*"])
-def test_a_precondition_that_holds_lets_the_write_through(client: ApiClient, route: str, form: str) -> None:
+def test_a_precondition_that_holds_lets_the_write_through(
+    client: ApiClient, route: str, form: str
+) -> None:
     path, send = ROUTES[route]
     headers = {"If_Match": form.format(etag_of(client, path)), "If_None_Match": '"other"'}
     answer = send(client, headers | {"If_Unmodified_Since": "Sat, 01 Jan 2000 00:00:00 GMT"})
@@ -106,8 +126,18 @@ def test_header_and_body_must_both_hold(client: ApiClient) -> None:
     body = etag.strip('"')
     assert client.post("/api/v1/write/", append(etag=body), If_Match='"other"').status_code == 409
     assert client.post("/api/v1/write/", append(etag="other"), If_Match=etag).status_code == 409
-    assert client.post("/api/v1/write/", append(etag=body), If_Match="*", If_None_Match="*").status_code == 409
-    assert client.post("/api/v1/write/", append(etag=body, dry_run=True), If_None_Match="*").status_code == 409
+    assert (
+        client.post(
+            "/api/v1/write/", append(etag=body), If_Match="*", If_None_Match="*"
+        ).status_code
+        == 409
+    )
+    assert (
+        client.post(
+            "/api/v1/write/", append(etag=body, dry_run=True), If_None_Match="*"
+        ).status_code
+        == 409
+    )
     assert client.get(f"/api/v1/resource/?uri={URI}").json()["contents"] == ""
     assert client.post("/api/v1/write/", append(etag=body), If_Match=etag).status_code == 200
 
@@ -119,7 +149,10 @@ def test_a_repeat_under_another_precondition_is_another_request(client: ApiClien
     other = client.post("/api/v1/write/", append(), Idempotency_Key="k", If_Match=etag)
     assert (other.status_code, error_of(other)["details"]["field"]) == (400, "idempotency_key")
     differing = client.post("/api/v1/write/", append(idempotency_key="a"), Idempotency_Key="b")
-    assert (differing.status_code, error_of(differing)["details"]["field"]) == (400, "idempotency_key")
+    assert (differing.status_code, error_of(differing)["details"]["field"]) == (
+        400,
+        "idempotency_key",
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,13 +178,19 @@ def test_a_condition_without_a_target_is_refused(client: ApiClient, path: str, b
 
 def test_a_put_with_a_condition_on_something_absent_creates_nothing(client: ApiClient) -> None:
     for header in ("*", '"x"'):
-        assert put(client, "/api/v1/resources/new.md", b"t", "text/markdown", If_Match=header).status_code == 404
+        assert (
+            put(
+                client, "/api/v1/resources/new.md", b"t", "text/markdown", If_Match=header
+            ).status_code
+            == 404
+        )
     created = put(client, "/api/v1/resources/new.md", b"t", "text/markdown", If_None_Match='"x"')
     assert created.status_code == 201
 
 
 @pytest.mark.parametrize(
-    "path", [TASK, "/api/v1/tasks/", f"{FILE}", f"{FILE}?download=true", f"/api/v1/resource/?uri={URI}"]
+    "path",
+    [TASK, "/api/v1/tasks/", f"{FILE}", f"{FILE}?download=true", f"/api/v1/resource/?uri={URI}"],
 )
 def test_a_reader_gets_304_or_a_conflict(client: ApiClient, path: str) -> None:
     etag = client.get(path)["ETag"]
@@ -162,7 +201,9 @@ def test_a_reader_gets_304_or_a_conflict(client: ApiClient, path: str) -> None:
     assert client.get(path, If_Match='"zz"').status_code == 409
 
 
-@pytest.mark.parametrize("text", ["", " ", ",", '"', 'a"b', '"a" "b"', '*,"a"', "*, *", '"a",*', '"' * 9_000])
+@pytest.mark.parametrize(
+    "text", ["", " ", ",", '"', 'a"b', '"a" "b"', '*,"a"', "*, *", '"a",*', '"' * 9_000]
+)
 def test_a_malformed_list_of_tags_is_refused(text: str) -> None:
     with pytest.raises(ValidationFailed):
         parse_tags("If-Match", text)

@@ -1,4 +1,6 @@
-"""Test REST for tasks and epics, as alice (writer), bob (reader), carol (admin) and mallory, who sees nothing."""
+"""Test REST for tasks and epics, as alice (writer), bob (reader), carol (admin) and mallory, who
+sees nothing.
+"""
 
 from typing import Any
 
@@ -15,20 +17,36 @@ TASKS = "/api/v1/tasks/"
 def test_a_created_task_answers_with_all_its_fields_and_where_it_is(alice: User) -> None:
     epic = make_epic()
     response = ApiClient(alice).post(
-        TASKS, {"title": "Write it", "description": "# Why", "labels": ["a"], "epic_id": epic.ref, "priority": "high"}
+        TASKS,
+        {
+            "title": "Write it",
+            "description": "# Why",
+            "labels": ["a"],
+            "epic_id": epic.ref,
+            "priority": "high",
+        },
     )
     assert response.status_code == 201
     assert response["Location"] == "/api/v1/tasks/TASK-0001/"
     task = response.json()
     assert response["ETag"] == f'"{task["etag"]}"'
-    expected = {"id": "TASK-0001", "type": "task", "status": "open", "priority": "high", "epic_id": epic.ref}
+    expected = {
+        "id": "TASK-0001",
+        "type": "task",
+        "status": "open",
+        "priority": "high",
+        "epic_id": epic.ref,
+    }
     assert expected.items() <= task.items()
     assert (task["parent_id"], task["labels"], task["version"]) == (epic.ref, ["a"], 1)
 
 
 def test_parent_id_is_the_epic_too(alice: User) -> None:
     epic = make_epic()
-    assert ApiClient(alice).post(TASKS, {"title": "x", "parent_id": epic.ref}).json()["epic_id"] == epic.ref
+    assert (
+        ApiClient(alice).post(TASKS, {"title": "x", "parent_id": epic.ref}).json()["epic_id"]
+        == epic.ref
+    )
 
 
 def test_a_patch_changes_what_it_names_and_only_that(alice: User) -> None:
@@ -188,7 +206,8 @@ def test_a_cycle_of_dependencies_is_refused(alice: User) -> None:
 
 
 @pytest.mark.parametrize(
-    "ref", ["TASK-1", "task-0001", "EPIC-0001", "TASK-0001x", "..", "%2e%2e", "TASK-0001%2Fx", "%00"]
+    "ref",
+    ["TASK-1", "task-0001", "EPIC-0001", "TASK-0001x", "..", "%2e%2e", "TASK-0001%2Fx", "%00"],
 )
 def test_an_id_that_is_none_of_ours_is_an_error_not_a_crash(bob: User, ref: str) -> None:
     make_task()
@@ -212,7 +231,10 @@ def test_lists_page_by_cursor_and_by_offset(bob: User) -> None:
     second = client.get(f"{TASKS}?limit=3&sort=id&cursor={first['next_cursor']}").json()
     assert [task["id"] for task in second["results"]] == ["TASK-0004", "TASK-0005", "TASK-0006"]
     assert client.get(f"{TASKS}?limit=3&sort=id&offset=6").json()["results"][0]["id"] == "TASK-0007"
-    assert (first["total"], client.get(f"{TASKS}?limit=3&sort=id&offset=6").json()["next_cursor"]) == (7, None)
+    assert (
+        first["total"],
+        client.get(f"{TASKS}?limit=3&sort=id&offset=6").json()["next_cursor"],
+    ) == (7, None)
 
 
 def test_an_unknown_parameter_lists_the_known_ones(bob: User) -> None:
@@ -257,8 +279,12 @@ def test_put_is_answered_with_what_is_allowed(alice: User) -> None:
 
 def test_null_in_a_patch_clears_a_field_or_is_refused_by_its_name(alice: User) -> None:
     client = ApiClient(alice)
-    made = client.post("/api/v1/tasks/", {"title": "T", "priority": "high", "assignee": "alice"}).json()
-    patched = client.patch(f"/api/v1/tasks/{made['id']}/", {"priority": None, "assignee": None}).json()
+    made = client.post(
+        "/api/v1/tasks/", {"title": "T", "priority": "high", "assignee": "alice"}
+    ).json()
+    patched = client.patch(
+        f"/api/v1/tasks/{made['id']}/", {"priority": None, "assignee": None}
+    ).json()
     assert (patched["priority"], patched["assignee"]) == ("none", None)
     for name in ("title", "status"):
         answer = client.patch(f"/api/v1/tasks/{made['id']}/", {name: None})

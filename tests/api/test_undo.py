@@ -1,4 +1,6 @@
-"""Test undoing a batch and an agent's run: everything is reverted, or the error names what has changed since."""
+"""Test undoing a batch and an agent's run: everything is reverted, or the error names what has
+changed since.
+"""
 
 import uuid
 from typing import Any
@@ -29,12 +31,21 @@ def test_a_batch_is_undone_as_a_whole(alice: User) -> None:
         (task_uri(first, "status"), {"type": "set", "value": "done"}),
         (task_uri(second, "labels"), {"type": "array_append", "value": "y"}),
     )
-    client.post("/api/v1/write/", {"uri": task_uri(second, "title"), "operation": {"type": "set", "value": "kept"}})
+    client.post(
+        "/api/v1/write/",
+        {"uri": task_uri(second, "title"), "operation": {"type": "set", "value": "kept"}},
+    )
     answer = client.post(UNDO, {"batch": batch})
     assert answer.status_code == 200, answer.content
     assert answer.json()["undone"] == 3
-    assert Task.objects.get(pk=first.pk).description == "a" and Task.objects.get(pk=first.pk).status == 1
-    assert (Task.objects.get(pk=second.pk).labels, Task.objects.get(pk=second.pk).title) == (["x"], "kept")
+    assert (
+        Task.objects.get(pk=first.pk).description == "a"
+        and Task.objects.get(pk=first.pk).status == 1
+    )
+    assert (Task.objects.get(pk=second.pk).labels, Task.objects.get(pk=second.pk).title) == (
+        ["x"],
+        "kept",
+    )
     assert Change.objects.latest("pk").action == "undo"
     again = client.post(UNDO, {"batch": answer.json()["batch"]})
     assert again.status_code == 200 and Task.objects.get(pk=first.pk).description == "ab"
@@ -52,7 +63,9 @@ def test_what_moved_on_is_named_and_nothing_is_undone(alice: User) -> None:
     client.post("/api/v1/write/", {"uri": task_uri(task, "description"), "operation": append})
     refused = client.post(UNDO, {"batch": batch})
     assert refused.status_code == 409
-    assert error_of(refused)["details"]["moved_on"] == [{"uri": task_uri(task), "field": "description", "version": 3}]
+    assert error_of(refused)["details"]["moved_on"] == [
+        {"uri": task_uri(task), "field": "description", "version": 3}
+    ]
     assert Task.objects.get(pk=other.pk).title == "u"
 
 
@@ -91,20 +104,26 @@ def test_a_reader_does_not_undo(alice: User, bob: User) -> None:
     assert ApiClient(bob).post(UNDO, {"batch": batch}).status_code == 403
 
 
-def test_a_batch_one_may_not_see_cannot_be_told_from_one_that_is_not_there(alice: User, carol: User) -> None:
+def test_a_batch_one_may_not_see_cannot_be_told_from_one_that_is_not_there(
+    alice: User, carol: User
+) -> None:
     hidden, seen = make_task(title="a", groups=["admin"]), make_task(title="a")
     to_b = {"type": "set", "value": "b"}
     batch = batch_of(ApiClient(carol), (task_uri(hidden, "title"), to_b))
     answers = [ApiClient(alice).post(UNDO, {"batch": one}) for one in (batch, str(uuid.uuid4()))]
     assert [answer.status_code for answer in answers] == [404, 404]
     assert answers[0].content == answers[1].content
-    mixed = batch_of(ApiClient(carol), (task_uri(hidden, "title"), to_b), (task_uri(seen, "title"), to_b))
+    mixed = batch_of(
+        ApiClient(carol), (task_uri(hidden, "title"), to_b), (task_uri(seen, "title"), to_b)
+    )
     answer = ApiClient(alice).post(UNDO, {"batch": mixed}).json()
     assert (answer["undone"], answer["things"]) == (1, [task_uri(seen)])
     assert [Task.objects.get(pk=task.pk).title for task in (hidden, seen)] == ["b", "a"]
 
 
-def test_what_somebody_said_is_taken_back_by_themselves_or_an_admin(alice: User, carol: User) -> None:
+def test_what_somebody_said_is_taken_back_by_themselves_or_an_admin(
+    alice: User, carol: User
+) -> None:
     dave = make_user("dave", "contributor")
     comment = write_path.add_comment(as_actor(dave), task_uri(make_task()), "as it was")
     reword = (f"mcp://backlog/comments/{comment.pk}", {"type": "set", "value": "as it is"})
@@ -117,7 +136,9 @@ def test_what_somebody_said_is_taken_back_by_themselves_or_an_admin(alice: User,
 
 def test_a_mirrored_file_is_not_undone_here(alice: User) -> None:
     file = stored_files.create_resource(as_actor(alice), "resources/a.md", "one")
-    batch = batch_of(ApiClient(alice), ("mcp://backlog/resources/a.md", {"type": "append", "content": " two"}))
+    batch = batch_of(
+        ApiClient(alice), ("mcp://backlog/resources/a.md", {"type": "append", "content": " two"})
+    )
     Resource.objects.filter(pk=file.pk).update(root="docs")
     assert ApiClient(alice).post(UNDO, {"batch": batch}).status_code == 403
     assert Resource.objects.get(pk=file.pk).content == "one two"

@@ -12,8 +12,18 @@ ADAPTERS = ("backlog_site/api/", "backlog_site/mcp/", "backlog_site/viewer/")
 VIEW_QUERIES = "backlog_site/viewer/queries/"
 
 QUERYING = {"objects", "_default_manager", "_base_manager"}
-WRITING = {"save", "create", "get_or_create", "update_or_create", "bulk_create", "bulk_update", "update", "delete"}
-# Words that hide a missing name. Those that can be terms of art ("data folder", "exception handler") are allowed.
+WRITING = {
+    "save",
+    "create",
+    "get_or_create",
+    "update_or_create",
+    "bulk_create",
+    "bulk_update",
+    "update",
+    "delete",
+}
+# Words that hide a missing name. Those that can be terms of art ("data folder", "exception
+# handler") are allowed.
 FORBIDDEN_WORDS = {"helper", "helpers", "util", "utils", "processor"}
 # Errors to map and connections to release; everything else of django.db is a query.
 DATABASE_EDGE = {"close_old_connections", "connection", "connections", "transaction"}
@@ -28,8 +38,13 @@ def sources() -> Iterator[tuple[str, str]]:
 
 
 def queries_in_adapter(tree: ast.AST) -> list[str]:
-    """Return queries in an adapter. Models may be named as types; querying the database belongs to the domain."""
-    found = [f"line {node.lineno}: {ast.unparse(node)}" for node in _attributes(tree) if _is_query(node)]
+    """Return queries in an adapter.
+
+    Models may be named as types; querying the database belongs to the domain.
+    """
+    found = [
+        f"line {node.lineno}: {ast.unparse(node)}" for node in _attributes(tree) if _is_query(node)
+    ]
     for module, name, line in _imports(tree):
         is_edge = name in DATABASE_EDGE or name.endswith("Error")
         if module.startswith("django.db.models") or (module == "django.db" and not is_edge):
@@ -38,7 +53,9 @@ def queries_in_adapter(tree: ast.AST) -> list[str]:
 
 
 def _is_query(node: ast.Attribute) -> bool:
-    return node.attr in QUERYING or (node.attr == "cursor" and ast.unparse(node.value).startswith("connection"))
+    return node.attr in QUERYING or (
+        node.attr == "cursor" and ast.unparse(node.value).startswith("connection")
+    )
 
 
 def orm_writes(tree: ast.AST) -> set[str]:
@@ -47,8 +64,10 @@ def orm_writes(tree: ast.AST) -> set[str]:
 
 
 def _orm_write(call: ast.Call) -> str | None:
-    """Return the write method of a call. WriteSession.save names its action and is the write path; dict.update and
-    redis' delete take arguments.
+    """Return the write method of a call.
+
+    WriteSession.save names its action and is the write path; dict.update and redis' delete take
+    arguments.
     """
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     keywords = {keyword.arg for keyword in call.keywords}
@@ -78,13 +97,20 @@ def broad_excepts(tree: ast.AST) -> list[str]:
         f"line {node.lineno}"
         for node in ast.walk(tree)
         if isinstance(node, ast.ExceptHandler)
-        and (node.type is None or broad & {name.id for name in ast.walk(node.type) if isinstance(name, ast.Name)})
+        and (
+            node.type is None
+            or broad & {name.id for name in ast.walk(node.type) if isinstance(name, ast.Name)}
+        )
     ]
 
 
 def pickles(tree: ast.AST) -> list[str]:
     modules = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal"}
-    imported = [f"line {line}: {module}" for module, _, line in _imports(tree) if module.partition(".")[0] in modules]
+    imported = [
+        f"line {line}: {module}"
+        for module, _, line in _imports(tree)
+        if module.partition(".")[0] in modules
+    ]
     named = [
         f"line {node.lineno}: 'pickle'"
         for node in ast.walk(tree)
@@ -94,9 +120,14 @@ def pickles(tree: ast.AST) -> list[str]:
 
 
 def logic_in_save(tree: ast.AST) -> list[str]:
-    """Return models with logic in save(). A row that writes more than itself hides its side effects."""
+    """Return models with logic in save().
+
+    A row that writes more than itself hides its side effects.
+    """
     classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    of_models = [node for node in classes if any("Model" in ast.unparse(base) for base in node.bases)]
+    of_models = [
+        node for node in classes if any("Model" in ast.unparse(base) for base in node.bases)
+    ]
     return [
         f"{node.name}.{part.name}"
         for node in of_models
@@ -107,13 +138,17 @@ def logic_in_save(tree: ast.AST) -> list[str]:
 
 def unclear_names(module: str, tree: ast.AST) -> list[str]:
     defined = [
-        node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
     ]
     return [name for name in (Path(module).stem, *defined) if _words(name) & FORBIDDEN_WORDS]
 
 
 def function_lengths(tree: ast.AST) -> list[int]:
-    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    functions = (
+        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
     return [(node.end_lineno or node.lineno) - node.lineno + 1 for node in functions]
 
 

@@ -1,5 +1,5 @@
-"""Test that migrations after the last release only add: processes of that release keep working until they are
-restarted.
+"""Test that migrations after the last release only add: processes of that release keep working
+until they are restarted.
 """
 
 from typing import Any
@@ -11,7 +11,8 @@ from django.db.migrations.operations.base import Operation
 
 # The newest migration of each app in the last release. Move these up with each release.
 LAST_RELEASE = {"resources_app": 7, "search_app": 6}
-# Published releases. A migration may remove what one of them has stopped using, and names it: `contracts = "0.1.0"`.
+# Published releases. A migration may remove what one of them has stopped using, and names it:
+# `contracts = "0.1.0"`.
 RELEASES: set[str] = set()
 HARMLESS = (
     migrations.CreateModel,
@@ -27,7 +28,11 @@ HARMLESS = (
 
 def offences(operations: list[Operation]) -> list[str]:
     """Return operations that processes of the previous release could fail at."""
-    added = {(_of(one, "model_name"), _of(one, "name")) for one in operations if isinstance(one, migrations.AddField)}
+    added = {
+        (_of(one, "model_name"), _of(one, "name"))
+        for one in operations
+        if isinstance(one, migrations.AddField)
+    }
     return [one.describe() for one in operations if not _is_expansion(one, added)]
 
 
@@ -46,8 +51,9 @@ def _is_expansion(operation: Operation, added: set[tuple[str, str]]) -> bool:
 
 
 def _can_be_left_out(field: Any) -> bool:
-    """Return whether an INSERT may omit the column, as the previous release does. Django drops a plain default from the
-    database.
+    """Return whether an INSERT may omit the column, as the previous release does.
+
+    Django drops a plain default from the database.
     """
     return bool(field.null or field.many_to_many or field.db_default is not models.NOT_PROVIDED)
 
@@ -93,9 +99,13 @@ NUMBER = models.IntegerField()
         migrations.AlterModelTable("task", "items"),
         migrations.AlterUniqueTogether("task", {("title",)}),
         migrations.AddConstraint("task", models.UniqueConstraint(fields=["title"], name="once")),
-        migrations.AddConstraint("task", models.CheckConstraint(condition=models.Q(title="x"), name="x")),
+        migrations.AddConstraint(
+            "task", models.CheckConstraint(condition=models.Q(title="x"), name="x")
+        ),
         migrations.RunSQL("DROP TABLE resources_app_task"),
-        migrations.SeparateDatabaseAndState(database_operations=[migrations.RemoveField("task", "title")]),
+        migrations.SeparateDatabaseAndState(
+            database_operations=[migrations.RemoveField("task", "title")]
+        ),
     ],
 )
 def test_an_operation_that_the_last_release_could_fail_at_is_refused(operation: Operation) -> None:

@@ -107,7 +107,9 @@ def test_a_process_that_is_asked_to_end_takes_its_server_and_the_files_with_it(t
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process when its parent is killed")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux ends a process when its parent is killed"
+)
 def test_a_process_that_is_killed_takes_its_server_with_it(tmp_path):
     url = end_owner_of_valkey(tmp_path, signal.SIGKILL)
     wait_until(lambda: not embedded.valkey_answers(url))
@@ -115,7 +117,9 @@ def test_a_process_that_is_killed_takes_its_server_with_it(tmp_path):
 
 def end_owner_of_valkey(folder: Path, last_word: signal.Signals) -> str:
     environment = os.environ | {"TMPDIR": str(folder)}
-    with subprocess.Popen([sys.executable, "-c", OWNER], env=environment, stdout=subprocess.PIPE, text=True) as owner:
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER], env=environment, stdout=subprocess.PIPE, text=True
+    ) as owner:
         url = owner.stdout.readline().strip()
         assert embedded.valkey_answers(url)
         owner.send_signal(last_word)

@@ -1,4 +1,6 @@
-"""Test that all errors have one body, raised by the domain, REST framework, Django, the database or a bug."""
+"""Test that all errors have one body, raised by the domain, REST framework, Django, the database or
+a bug.
+"""
 
 import asyncio
 import logging
@@ -83,7 +85,12 @@ class Echo(APIView):
     def get(self, request: Request) -> Response:
         actor = actor_of(request)
         return Response(
-            {"user": actor.user.username, "agent": actor.agent, "scope": actor.scope, "id": actor.request_id}
+            {
+                "user": actor.user.username,
+                "agent": actor.agent,
+                "scope": actor.scope,
+                "id": actor.request_id,
+            }
         )
 
     def post(self, request: Request) -> Response:
@@ -128,7 +135,9 @@ def error_in(response: Any, status: int, code: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", RAISED)
 @pytest.mark.parametrize("door", ["raise", "plain"])
-def test_whatever_a_view_raises_leaves_in_the_one_body(client: Client, door: str, name: str) -> None:
+def test_whatever_a_view_raises_leaves_in_the_one_body(
+    client: Client, door: str, name: str
+) -> None:
     error_in(client.get(f"/api/v1/{door}/{name}/"), *EXPECTED[name])
 
 
@@ -136,15 +145,22 @@ def test_whatever_a_view_raises_leaves_in_the_one_body(client: Client, door: str
 def test_no_internals_leave_with_an_error(client: Client, door: str) -> None:
     for name in RAISED:
         body = client.get(f"/api/v1/{door}/{name}/").content.decode()
-        assert not any(word in body for word in ("hunter2", "secrets", "/etc/passwd", "Traceback", "<html"))
+        assert not any(
+            word in body for word in ("hunter2", "secrets", "/etc/passwd", "Traceback", "<html")
+        )
 
 
 def test_a_page_for_people_stays_a_page(client: Client) -> None:
     response = client.get("/page/http404/")
-    assert (response.status_code, response.headers["Content-Type"]) == (404, "text/html; charset=utf-8")
+    assert (response.status_code, response.headers["Content-Type"]) == (
+        404,
+        "text/html; charset=utf-8",
+    )
 
 
-@pytest.mark.parametrize("path", ["/api/v1/nope/", "/api/nope", "/api", "/mcp/nope", "/.well-known/nope"])
+@pytest.mark.parametrize(
+    "path", ["/api/v1/nope/", "/api/nope", "/api", "/mcp/nope", "/.well-known/nope"]
+)
 def test_an_unknown_address_is_not_found(client: Client, path: str) -> None:
     assert path in error_in(client.get(path), 404, "not_found")["message"]
 
@@ -154,7 +170,12 @@ def test_a_path_that_only_begins_like_the_api_is_not_the_api(client: Client) -> 
 
 
 def test_a_wrong_method_names_the_allowed_ones(client: Client) -> None:
-    assert "GET" in error_in(client.delete("/api/v1/raise/bug/"), 405, "invalid_operation")["details"]["allowed"]
+    assert (
+        "GET"
+        in error_in(client.delete("/api/v1/raise/bug/"), 405, "invalid_operation")["details"][
+            "allowed"
+        ]
+    )
 
 
 @pytest.mark.parametrize("name", ["locked", "throttled"])
@@ -165,11 +186,16 @@ def test_what_passes_says_when_to_come_back(client: Client, name: str) -> None:
 
 
 def test_a_missing_csrf_token_is_explained_in_json(client: Client) -> None:
-    assert "X-CSRFToken" in error_in(client.post("/api/v1/guarded/"), 403, "permission_denied")["suggestion"]
+    assert (
+        "X-CSRFToken"
+        in error_in(client.post("/api/v1/guarded/"), 403, "permission_denied")["suggestion"]
+    )
 
 
 def test_a_foreign_host_is_refused_in_json(client: Client) -> None:
-    error_in(client.get("/api/v1/echo/", headers={"host": "evil.example"}), 400, "validation_failed")
+    error_in(
+        client.get("/api/v1/echo/", headers={"host": "evil.example"}), 400, "validation_failed"
+    )
 
 
 def test_a_bug_is_logged_under_the_request_id_that_the_caller_is_told(
@@ -188,7 +214,10 @@ def test_a_database_lost_outside_of_the_views_is_unavailable_too(
     def lost(_: HttpRequest) -> None:
         raise InterfaceError("connection already closed")
 
-    monkeypatch.setattr("django.contrib.auth.middleware.AuthenticationMiddleware.process_request", lambda _, r: lost(r))
+    monkeypatch.setattr(
+        "django.contrib.auth.middleware.AuthenticationMiddleware.process_request",
+        lambda _, r: lost(r),
+    )
     client.handler.load_middleware()
     error_in(client.get("/api/v1/echo/"), 503, "unavailable")
 
@@ -196,7 +225,10 @@ def test_a_database_lost_outside_of_the_views_is_unavailable_too(
 def test_errors_have_the_same_body_under_asgi() -> None:
     async def ask() -> list[Any]:
         client = AsyncClient(raise_request_exception=False)
-        return [await client.get(path) for path in ("/api/v1/nope/", "/api/v1/plain/bug/", "/api/v1/raise/locked/")]
+        return [
+            await client.get(path)
+            for path in ("/api/v1/nope/", "/api/v1/plain/bug/", "/api/v1/raise/locked/")
+        ]
 
     unknown, bug, locked = asyncio.run(ask())
     error_in(unknown, 404, "not_found")
@@ -209,31 +241,42 @@ def bearer(secret: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "header", ["", "Bearer", "Bearer ", "Bearer bl_wrong", "Bearer ünïcode", "Basic YTpi", "Token x"]
+    "header",
+    ["", "Bearer", "Bearer ", "Bearer bl_wrong", "Bearer ünïcode", "Basic YTpi", "Token x"],
 )
-def test_without_a_valid_token_the_answer_is_401_and_says_how(db: None, client: Client, header: str) -> None:
+def test_without_a_valid_token_the_answer_is_401_and_says_how(
+    db: None, client: Client, header: str
+) -> None:
     response = client.get("/api/v1/echo/", headers={"authorization": header})
     error_in(response, 401, "unauthenticated")
     assert response.headers["WWW-Authenticate"].startswith("Bearer resource_metadata=")
 
 
-def test_a_token_acts_as_the_agent_it_is_named_after_within_its_scope(client: Client, alice: User) -> None:
+def test_a_token_acts_as_the_agent_it_is_named_after_within_its_scope(
+    client: Client, alice: User
+) -> None:
     _, secret = tokens.create(alice, "claude", "read")
     actor = client.get("/api/v1/echo/", headers=bearer(secret)).json()
     assert (actor["user"], actor["agent"], actor["scope"]) == ("alice", "claude", "read")
     assert uuid.UUID(actor["id"])
 
 
-def test_a_session_reaches_as_far_as_the_role_and_needs_the_csrf_token(client: Client, alice: User) -> None:
+def test_a_session_reaches_as_far_as_the_role_and_needs_the_csrf_token(
+    client: Client, alice: User
+) -> None:
     client.force_login(alice)
     assert client.get("/api/v1/echo/").json()["scope"] == "write"
     assert client.get("/api/v1/echo/").json()["agent"] == ""
-    error_in(client.post("/api/v1/echo/", {}, content_type="application/json"), 403, "permission_denied")
+    error_in(
+        client.post("/api/v1/echo/", {}, content_type="application/json"), 403, "permission_denied"
+    )
 
 
 def test_a_bad_body_is_refused_and_another_media_type_too(client: Client, alice: User) -> None:
     _, secret = tokens.create(alice, "claude", "write")
-    post = client.post("/api/v1/echo/", b'{"a": NaN}', content_type="application/json", headers=bearer(secret))
+    post = client.post(
+        "/api/v1/echo/", b'{"a": NaN}', content_type="application/json", headers=bearer(secret)
+    )
     error_in(post, 400, "validation_failed")
     form = client.post("/api/v1/echo/", {"a": "b"}, headers=bearer(secret))
     assert "application/json" in error_in(form, 415, "validation_failed")["suggestion"]

@@ -1,4 +1,6 @@
-"""Test liveness and readiness: a missing server is named, and a frozen one cannot delay the response."""
+"""Test liveness and readiness: a missing server is named, and a frozen one cannot delay the
+response.
+"""
 
 import json
 import os
@@ -55,7 +57,13 @@ def test_other_methods_are_refused_in_the_one_body(client: Client, address: str)
 
 @pytest.mark.django_db(transaction=True, serialized_rollback=True)
 def test_ready_when_all_answer(client: Client) -> None:
-    checks = {"database": "ok", "migrations": "ok", "redis": "ok", "job_lag_seconds": 0.0, "disk": "ok"}
+    checks = {
+        "database": "ok",
+        "migrations": "ok",
+        "redis": "ok",
+        "job_lag_seconds": 0.0,
+        "disk": "ok",
+    }
     assert ready(client, 200) == {"status": "ok", "checks": checks}
 
 
@@ -115,7 +123,9 @@ def test_a_missing_migration_is_not_ready(client: Client) -> None:
 
 
 @pytest.mark.django_db(transaction=True, serialized_rollback=True)
-def test_a_process_that_is_older_than_its_database_is_drained(client: Client, newer_schema: str) -> None:
+def test_a_process_that_is_older_than_its_database_is_drained(
+    client: Client, newer_schema: str
+) -> None:
     body = ready(client, 503)
     assert (body["status"], body["checks"]["migrations"]) == ("unavailable", "newer")
     assert body["error"]["details"] == {"unknown_migrations": [newer_schema]}
@@ -140,11 +150,17 @@ print(answer.status_code, answer.content.decode())
 """
 
 
-@pytest.mark.parametrize("url", ["postgres://me:hunter2@127.0.0.1:1/backlog", "sqlite:////nowhere/backlog.sqlite3"])
+@pytest.mark.parametrize(
+    "url", ["postgres://me:hunter2@127.0.0.1:1/backlog", "sqlite:////nowhere/backlog.sqlite3"]
+)
 def test_a_database_that_is_away_is_not_ready(url: str, tmp_path: Path) -> None:
     status, _, body = run(environment(tmp_path, url), ASK).partition(" ")
     answer = json.loads(body)
-    assert (status, answer["status"], answer["checks"]["database"]) == ("503", "unavailable", "unavailable")
+    assert (status, answer["status"], answer["checks"]["database"]) == (
+        "503",
+        "unavailable",
+        "unavailable",
+    )
     assert answer["checks"]["redis"] == "ok"
     assert "nowhere" not in body and "hunter2" not in body
 

@@ -1,4 +1,6 @@
-"""Test bodies through a real uvicorn: bounded before they are stored, and read when they come in chunks."""
+"""Test bodies through a real uvicorn: bounded before they are stored, and read when they come in
+chunks.
+"""
 
 import json
 import socket
@@ -35,7 +37,9 @@ pytestmark = pytest.mark.urls(__name__)
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    server = uvicorn.Server(uvicorn.Config(bounded(get_asgi_application(), LIMIT), lifespan="off", log_level="error"))
+    server = uvicorn.Server(
+        uvicorn.Config(bounded(get_asgi_application(), LIMIT), lifespan="off", log_level="error")
+    )
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=server.run, args=[[listener]])
         thread.start()
@@ -77,7 +81,9 @@ def test_the_limit_is_exact_with_and_without_a_stated_length(url: str, chunks: i
 def test_an_endless_body_is_refused_before_it_ends(url: str) -> None:
     host, port = url.removeprefix("http://").partition("/")[0].split(":")
     with socket.create_connection((host, int(port)), timeout=30) as connection:
-        connection.sendall(b"POST /api/echo/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n")
+        connection.sendall(
+            b"POST /api/echo/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        )
         connection.sendall(b"Transfer-Encoding: chunked\r\n\r\n")
         connection.sendall(b"7d0\r\n" + b"x" * 2000 + b"\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 413")

@@ -37,7 +37,9 @@ def test_a_secret_is_masked_and_the_rest_stays(text: str, kept: str) -> None:
     assert not any(secret in masked for secret in ("hunter2", "Zk3", "aaaaaa", "aHVudGVyMj"))
 
 
-@pytest.mark.parametrize("text", ["status_code=404", "tokens: 300", "mcp://backlog/tasks/TASK-0001", "error code 7"])
+@pytest.mark.parametrize(
+    "text", ["status_code=404", "tokens: 300", "mcp://backlog/tasks/TASK-0001", "error code 7"]
+)
 def test_what_is_no_secret_stays_as_it_is(text: str) -> None:
     assert scrub_text(text) == text
 
@@ -48,7 +50,9 @@ def logged() -> Any:
     stream = io.StringIO()
     options = settings.LOGGING["formatters"]["structured"] | {"processors": _processors()}
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(structlog.stdlib.ProcessorFormatter(**{k: v for k, v in options.items() if k != "()"}))
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(**{k: v for k, v in options.items() if k != "()"})
+    )
     logger = logging.getLogger("backlog.scrubbed")
     logger.addHandler(handler)
     logger.setLevel("INFO")
@@ -73,7 +77,9 @@ def test_a_traceback_with_a_token_in_it_is_masked(logged: Any) -> None:
 
 def test_fields_of_an_event_are_masked_however_deep(logged: Any) -> None:
     logger, written = logged
-    structlog.wrap_logger(logger, processors=settings_processors()).info("asked", headers={"auth": [f"Bearer {TOKEN}"]})
+    structlog.wrap_logger(logger, processors=settings_processors()).info(
+        "asked", headers={"auth": [f"Bearer {TOKEN}"]}
+    )
     assert "asked" in written() and "Zk3" not in written()
 
 

@@ -1,4 +1,6 @@
-"""Test that a page answers 503 with Retry-After while the database is unreachable, in words for people."""
+"""Test that a page answers 503 with Retry-After while the database is unreachable, in words for
+people.
+"""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""Test JSON bodies: rejected with a reason, or a value that every database stores and every response carries."""
+"""Test JSON bodies: rejected with a reason, or a value that every database stores and every
+response carries.
+"""
 
 import io
 import json
@@ -33,8 +35,34 @@ storable = st.recursive(
 )
 fragments = st.sampled_from(
     [
-        *(b"{", b"}", b"[", b"]", b",", b":", b'"', b'"a":', b" ", b"\\", b"\\u0000", b"\\ud800", b"\\udc00"),
-        *(b"NaN", b"-Infinity", b"1e999", b"9" * 30, b"-", b"0", b".5", b"null", b"\xff", b"\x00", b"\xef\xbb\xbf"),
+        *(
+            b"{",
+            b"}",
+            b"[",
+            b"]",
+            b",",
+            b":",
+            b'"',
+            b'"a":',
+            b" ",
+            b"\\",
+            b"\\u0000",
+            b"\\ud800",
+            b"\\udc00",
+        ),
+        *(
+            b"NaN",
+            b"-Infinity",
+            b"1e999",
+            b"9" * 30,
+            b"-",
+            b"0",
+            b".5",
+            b"null",
+            b"\xff",
+            b"\x00",
+            b"\xef\xbb\xbf",
+        ),
     ]
 )
 
@@ -42,7 +70,13 @@ fragments = st.sampled_from(
 def strings_in(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
-    children = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
+    children = (
+        [*value, *value.values()]
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, list)
+        else []
+    )
     return [string for child in children for string in strings_in(child)]
 
 
@@ -69,8 +103,14 @@ def test_every_storable_value_comes_through_unchanged(value: Any) -> None:
 
 
 @settings(deadline=None)
-@given(st.text(), st.sampled_from(["\x00", "\ud800", "\udfff"]), st.sampled_from(["value", "key", "deep"]))
-def test_nul_and_lone_surrogates_are_refused_wherever_they_stand(text: str, bad: str, place: str) -> None:
+@given(
+    st.text(),
+    st.sampled_from(["\x00", "\ud800", "\udfff"]),
+    st.sampled_from(["value", "key", "deep"]),
+)
+def test_nul_and_lone_surrogates_are_refused_wherever_they_stand(
+    text: str, bad: str, place: str
+) -> None:
     string = text + bad
     body = {"value": string, "key": {string: 1}, "deep": [[{"a": [string]}]]}[place]
     refused(json.dumps(body).encode())
@@ -122,7 +162,11 @@ def test_a_byte_order_mark_is_accepted() -> None:
 
 
 def test_broken_json_is_refused_with_line_and_column() -> None:
-    assert refused(b'{"a": 1,\n "b"}').details | {"field": ""} == {"field": "", "line": 2, "column": 5}
+    assert refused(b'{"a": 1,\n "b"}').details | {"field": ""} == {
+        "field": "",
+        "line": 2,
+        "column": 5,
+    }
 
 
 def test_a_body_over_the_limit_is_refused_as_too_large(settings: Any) -> None:  # pytest-django's

@@ -48,7 +48,10 @@ def test_without_redis_a_process_counts_for_itself(settings: Any) -> None:
 
 def test_without_redis_a_flood_of_invented_tokens_is_forgotten_and_its_address_is_not() -> None:
     counter, address, token = LocalCounter(), Rate("address", 50, 60), Rate("token", 50, 60)
-    flood = [counter.count([(address, "one"), (token, f"invented {n}")]) for n in range(3 * MAX_REMEMBERED)]
+    flood = [
+        counter.count([(address, "one"), (token, f"invented {n}")])
+        for n in range(3 * MAX_REMEMBERED)
+    ]
     assert flood[-1][0].used == 3 * MAX_REMEMBERED and flood[-1][0].is_exceeded
     assert sum(map(len, counter._windows.values())) <= MAX_REMEMBERED + 1
 
@@ -83,7 +86,9 @@ def test_the_count_starts_again_after_its_time() -> None:
         (1, "2001:DB8::1", "2001:db8::1"),
     ],
 )
-def test_only_our_own_proxies_may_say_who_asks(settings: Any, proxies: int, header: str | None, address: str) -> None:
+def test_only_our_own_proxies_may_say_who_asks(
+    settings: Any, proxies: int, header: str | None, address: str
+) -> None:
     settings.TRUSTED_PROXIES = proxies
     headers = [(b"x-forwarded-for", header.encode())] if header else []
     assert gate.real_address({"client": ("10.0.0.1", 5), "headers": headers}) == address
@@ -91,13 +96,19 @@ def test_only_our_own_proxies_may_say_who_asks(settings: Any, proxies: int, head
 
 @pytest.fixture(scope="module")
 def strict() -> Any:
-    limits = {"BACKLOG_RATE_TOKEN": "20", "BACKLOG_RATE_ADDRESS": "1000", "BACKLOG_RATE_REGISTRATIONS": "2"}
+    limits = {
+        "BACKLOG_RATE_TOKEN": "20",
+        "BACKLOG_RATE_ADDRESS": "1000",
+        "BACKLOG_RATE_REGISTRATIONS": "2",
+    }
     redis = os.environ["REDIS_URL"]
     with running_site(redis, **limits, BACKLOG_TRUSTED_PROXIES="1") as site:
         yield site
 
 
-def ask(site: Site, http: httpx.Client, times: int, path: str = "/api/v1/tasks/") -> list[httpx.Response]:
+def ask(
+    site: Site, http: httpx.Client, times: int, path: str = "/api/v1/tasks/"
+) -> list[httpx.Response]:
     return [http.get(f"{site.url}{path}") for _ in range(times)]
 
 
@@ -107,11 +118,21 @@ def test_a_token_is_limited_over_rest_and_mcp_and_all_processes(strict: Site) ->
     with strict.client(token) as http, strict.client(other) as calm:
         answers = ask(strict, http, 25)
         assert [answer.status_code for answer in answers] == [200] * 20 + [429] * 5
-        assert [answer.headers["ratelimit-remaining"] for answer in answers[:3]] == ["19", "18", "17"]
+        assert [answer.headers["ratelimit-remaining"] for answer in answers[:3]] == [
+            "19",
+            "18",
+            "17",
+        ]
         refused = answers[-1]
-        assert refused.json()["error"]["code"] == "rate_limited" and refused.json()["error"]["retryable"] is True
+        assert (
+            refused.json()["error"]["code"] == "rate_limited"
+            and refused.json()["error"]["retryable"] is True
+        )
         assert 1 <= int(refused.headers["retry-after"]) <= 60
-        assert (refused.headers["ratelimit-limit"], refused.headers["ratelimit-remaining"]) == ("20", "0")
+        assert (refused.headers["ratelimit-limit"], refused.headers["ratelimit-remaining"]) == (
+            "20",
+            "0",
+        )
         assert http.post(strict.mcp, json={}).status_code == 429
         assert ask(strict, calm, 1)[0].status_code == 200
 
@@ -120,13 +141,20 @@ def test_a_token_is_one_caller_however_its_header_is_written(strict: Site) -> No
     token = strict.elsewhere.token(name="alice", roles=["contributor"], label=uuid.uuid4().hex)
     written = [f"Bearer {token}", f"bearer  {token}", f"BEARER   {token}", f"bEARER {token}"]
     with strict.client(None) as http:
-        answers = [http.get(f"{strict.url}/api/v1/tasks/", headers={"Authorization": header}) for header in written]
+        answers = [
+            http.get(f"{strict.url}/api/v1/tasks/", headers={"Authorization": header})
+            for header in written
+        ]
     assert [answer.status_code for answer in answers] == [200] * 4
     assert [answer.headers["ratelimit-remaining"] for answer in answers] == ["19", "18", "17", "16"]
 
 
 def test_an_address_may_register_only_so_many_clients(strict: Site) -> None:
-    form = {"client_name": "A", "redirect_uris": ["http://127.0.0.1/cb"], "token_endpoint_auth_method": "none"}
+    form = {
+        "client_name": "A",
+        "redirect_uris": ["http://127.0.0.1/cb"],
+        "token_endpoint_auth_method": "none",
+    }
     url = f"{strict.url}/o/register/"
     with strict.client(None, **{"X-Forwarded-For": "203.0.113.1"}) as http:
         assert [http.post(url, json=form).status_code for _ in range(4)] == [201, 201, 429, 429]

@@ -1,4 +1,6 @@
-"""Test that a process whose database belongs to another release asks clients to retry, and says why."""
+"""Test that a process whose database belongs to another release asks clients to retry, and says
+why.
+"""
 
 from typing import Any
 
@@ -28,7 +30,9 @@ def api(alice: User) -> ApiClient:
     return ApiClient(alice)
 
 
-def test_what_fails_on_a_newer_schema_can_be_sent_again(task: Task, api: ApiClient, newer_schema: str) -> None:
+def test_what_fails_on_a_newer_schema_can_be_sent_again(
+    task: Task, api: ApiClient, newer_schema: str
+) -> None:
     answers: list[Any] = [
         api.patch(f"/api/v1/tasks/{task.ref}/", {"title": "New"}),
         api.post("/api/v1/tasks/", {"title": "Another"}),
@@ -36,7 +40,11 @@ def test_what_fails_on_a_newer_schema_can_be_sent_again(task: Task, api: ApiClie
     ]
     for answer in answers:
         error = error_of(answer)
-        assert (answer.status_code, error["code"], error["retryable"]) == (503, "unavailable", True), error
+        assert (answer.status_code, error["code"], error["retryable"]) == (
+            503,
+            "unavailable",
+            True,
+        ), error
         assert int(answer.headers["Retry-After"]) > 0
         assert error["details"] == {"unknown_migrations": [newer_schema]}
 
@@ -50,7 +58,9 @@ def test_pages_and_get_resource_say_the_same(alice: User, task: Task, newer_sche
     assert newer_schema in str(answer)
 
 
-def test_a_process_that_is_newer_than_its_database_says_so_too(task: Task, api: ApiClient, newer_schema: str) -> None:
+def test_a_process_that_is_newer_than_its_database_says_so_too(
+    task: Task, api: ApiClient, newer_schema: str
+) -> None:
     recorder = MigrationRecorder(connection)
     [newest] = MigrationLoader(connection).graph.leaf_nodes("resources_app")
     recorder.record_unapplied(*newer_schema.split(".", 1))
@@ -63,7 +73,9 @@ def test_a_process_that_is_newer_than_its_database_says_so_too(task: Task, api: 
     assert error_of(answer)["details"] == {"missing_migrations": [".".join(newest)]}
 
 
-def test_a_wrong_statement_on_the_right_schema_stays_a_fault(task: Task, api: ApiClient, newer_schema: str) -> None:
+def test_a_wrong_statement_on_the_right_schema_stays_a_fault(
+    task: Task, api: ApiClient, newer_schema: str
+) -> None:
     MigrationRecorder(connection).record_unapplied(*newer_schema.split(".", 1))
     api._client.raise_request_exception = False
     answer = api.patch(f"/api/v1/tasks/{task.ref}/", {"title": "New"})

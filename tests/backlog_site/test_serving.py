@@ -1,5 +1,5 @@
-"""Test the site as a server calls it: pages and REST in persistent threads, static files beside them, all behind one
-entry.
+"""Test the site as a server calls it: pages and REST in persistent threads, static files beside
+them, all behind one entry.
 """
 
 import asyncio
@@ -17,7 +17,9 @@ from resources_app.identity import tokens
 async def answers_to(*paths: str, secret: str) -> list[httpx.Response]:
     transport: Any = httpx.ASGITransport(application)
     headers = {"Authorization": f"Bearer {secret}"}
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://127.0.0.1", headers=headers
+    ) as client:
         return list(await asyncio.gather(*(client.get(path) for path in paths)))
 
 
@@ -34,15 +36,26 @@ async def answers_before_and_during_an_outage(
 
 # One test, because the site's Redis connections belong to the event loop that first used them.
 @pytest.mark.django_db(transaction=True, serialized_rollback=True)
-def test_pages_files_and_many_requests_are_answered_alike_and_refused_alike_during_an_outage(alice: User) -> None:
+def test_pages_files_and_many_requests_are_answered_alike_and_refused_alike_during_an_outage(
+    alice: User,
+) -> None:
     secret = tokens.create(alice, "many", "read")[1]
-    paths = ["/login/", "/static/viewer/app.css", "/static/none.css", "/none/", *["/api/v1/tasks/"] * 60]
+    paths = [
+        "/login/",
+        "/static/viewer/app.css",
+        "/static/none.css",
+        "/none/",
+        *["/api/v1/tasks/"] * 60,
+    ]
     away = ["/board/", "/api/v1/tasks/", "/mcp", "/healthz"]
     before, during = asyncio.run(answers_before_and_during_an_outage(paths, away, secret))
     page, file, no_file, no_page, *many = before
     assert page.status_code == file.status_code == 200
     assert page.headers["content-security-policy"] == file.headers["content-security-policy"]
-    assert file.headers["content-type"].startswith("text/css") and file.headers["content-encoding"] == "gzip"
+    assert (
+        file.headers["content-type"].startswith("text/css")
+        and file.headers["content-encoding"] == "gzip"
+    )
     assert no_file.status_code == no_page.status_code == 404
     assert {answer.status_code for answer in many} == {200}
     page, rest, mcp, _ = during

@@ -1,4 +1,6 @@
-"""Test the settings as processes read them: what is rejected at start-up, and what an https address enables."""
+"""Test the settings as processes read them: what is rejected at start-up, and what an https address
+enables.
+"""
 
 import json
 import os
@@ -18,8 +20,16 @@ HTTPS = {"BACKLOG_PUBLIC_URL": "https://backlog.example.org", "SECRET_KEY": STRO
 
 
 def manage(tmp_path: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = {key: value for key, value in os.environ.items() if key not in {"SECRET_KEY", "BACKLOG_PUBLIC_URL"}}
-    environment |= {"BACKLOG_DATA_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "backlog_site.settings", **variables}
+    environment = {
+        key: value
+        for key, value in os.environ.items()
+        if key not in {"SECRET_KEY", "BACKLOG_PUBLIC_URL"}
+    }
+    environment |= {
+        "BACKLOG_DATA_DIR": str(tmp_path),
+        "DJANGO_SETTINGS_MODULE": "backlog_site.settings",
+        **variables,
+    }
     command = [sys.executable, "manage.py", *arguments]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
 
@@ -47,8 +57,14 @@ def test_the_deployment_check_finds_nothing(tmp_path: Path) -> None:
 
 
 def test_an_https_address_switches_on_what_protects_it(tmp_path: Path) -> None:
-    names = "SECURE_HSTS_SECONDS SESSION_COOKIE_SECURE CSRF_COOKIE_SECURE SECURE_SSL_REDIRECT X_FRAME_OPTIONS DEBUG"
-    code = f"import json; from django.conf import settings; print(json.dumps([getattr(settings, n) for n in {names.split()}]))"
+    names = (
+        "SECURE_HSTS_SECONDS SESSION_COOKIE_SECURE CSRF_COOKIE_SECURE SECURE_SSL_REDIRECT"
+        " X_FRAME_OPTIONS DEBUG"
+    )
+    code = (
+        "import json; from django.conf import settings; print(json.dumps([getattr(settings, n) for"
+        f" n in {names.split()}]))"
+    )
     shown = manage(tmp_path, "shell", "--no-imports", "-c", code, **HTTPS)
     assert json.loads(shown.stdout) == [31_536_000, True, True, True, "DENY", False]
 
@@ -56,8 +72,19 @@ def test_an_https_address_switches_on_what_protects_it(tmp_path: Path) -> None:
 def test_commands_beside_a_running_demo_trust_its_library(tmp_path: Path) -> None:
     (tmp_path / "demo-library").write_text("http://127.0.0.1:9101 http://127.0.0.1:9102")
     code = "from django.conf import settings; print(*settings.IB_LOCAL_ORIGINS)"
-    shown = manage(tmp_path, "shell", "--no-imports", "-c", code, BACKLOG_IB_LOCAL_ORIGINS="http://127.0.0.1:9201")
-    assert shown.stdout.split() == ["http://127.0.0.1:9201", "http://127.0.0.1:9101", "http://127.0.0.1:9102"]
+    shown = manage(
+        tmp_path,
+        "shell",
+        "--no-imports",
+        "-c",
+        code,
+        BACKLOG_IB_LOCAL_ORIGINS="http://127.0.0.1:9201",
+    )
+    assert shown.stdout.split() == [
+        "http://127.0.0.1:9201",
+        "http://127.0.0.1:9101",
+        "http://127.0.0.1:9102",
+    ]
 
 
 def environment_with(**variables: Any) -> Environment:
@@ -75,5 +102,7 @@ def test_a_secret_can_come_from_a_file(tmp_path: Path) -> None:
 
 def test_a_refused_address_does_not_tell_its_password() -> None:
     with pytest.raises(ImproperlyConfigured) as refused:
-        environment_with(DATABASE_URL="mysql://backlog:hunter2@db/x").url("DATABASE_URL", "", ("postgres",))
+        environment_with(DATABASE_URL="mysql://backlog:hunter2@db/x").url(
+            "DATABASE_URL", "", ("postgres",)
+        )
     assert "hunter2" not in str(refused.value)

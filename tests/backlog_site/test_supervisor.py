@@ -33,14 +33,18 @@ class Tree:
     def __init__(self, folder: Path, script: str) -> None:
         self._output = folder / "output"
         with self._output.open("wb") as output:
-            self.process = subprocess.Popen([sys.executable, "-c", script], stdout=output, stderr=subprocess.STDOUT)
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", script], stdout=output, stderr=subprocess.STDOUT
+            )
 
     def lines(self) -> list[str]:
         return self._output.read_text().splitlines()
 
     def processes(self, name: str) -> list[int]:
         """Return the process ids of a service across restarts, the first one first."""
-        return [int(pid) for pid in re.findall(rf"\b{name} is process (\d+)", self._output.read_text())]
+        return [
+            int(pid) for pid in re.findall(rf"\b{name} is process (\d+)", self._output.read_text())
+        ]
 
     def wait_for_process(self, name: str, life: int = 1) -> int:
         wait_until(lambda: len(self.processes(name)) >= life)
@@ -56,7 +60,9 @@ def tree_of(tmp_path):
     trees = []
 
     def start(*stages: list[tuple[str, str]], patience: float = 60, long_run: float = 600) -> Tree:
-        trees.append(Tree(tmp_path, SCRIPT.format(stages=stages, patience=patience, long_run=long_run)))
+        trees.append(
+            Tree(tmp_path, SCRIPT.format(stages=stages, patience=patience, long_run=long_run))
+        )
         return trees[-1]
 
     yield start
@@ -66,7 +72,10 @@ def tree_of(tmp_path):
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether the process runs. A zombie counts as gone, even if it is never reaped, as in some containers."""
+    """Return whether the process runs.
+
+    A zombie counts as gone, even if it is never reaped, as in some containers.
+    """
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -137,7 +146,9 @@ def test_a_second_request_does_not_wait(tree_of):
     assert not is_alive(pid)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process when its parent is killed")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux ends a process when its parent is killed"
+)
 def test_no_service_outlives_a_killed_supervisor(tree_of):
     tree = tree_of([("web", STUBBORN), ("worker", SLEEPER)])
     pids = [tree.wait_for_process(name) for name in ("web", "worker")]
@@ -154,9 +165,13 @@ def test_a_stage_waits_until_the_one_before_is_ready():
 
     broker = supervisor.Service(name="broker", command=["sleep", "600"], is_ready=broker_is_ready)
     web = supervisor.Service(name="web", command=["sh", "-c", "echo hello; exec sleep 600"])
-    end = supervisor.Service(name="end", command=["sleep", "600"], is_ready=lambda: "web    | hello" in events)
+    end = supervisor.Service(
+        name="end", command=["sleep", "600"], is_ready=lambda: "web    | hello" in events
+    )
     stages = [[broker], [web, end]]
-    supervisor.Supervisor(stages, write=events.append, on_ready=lambda: signal.raise_signal(signal.SIGTERM)).run()
+    supervisor.Supervisor(
+        stages, write=events.append, on_ready=lambda: signal.raise_signal(signal.SIGTERM)
+    ).run()
     assert events == ["asked", "asked", "asked", "web    | hello", "serve  | stopping"]
 
 
@@ -164,7 +179,12 @@ def test_every_line_of_a_service_bears_its_name(tree_of):
     tree = tree_of([("web", "printf 'one\\ntwo\\nunfinished'; exec sleep 600")])
     wait_until(lambda: len(tree.lines()) >= 2)
     tree.send(signal.SIGTERM)
-    assert tree.lines() == ["web    | one", "web    | two", "serve  | stopping", "web    | unfinished"]
+    assert tree.lines() == [
+        "web    | one",
+        "web    | two",
+        "serve  | stopping",
+        "web    | unfinished",
+    ]
 
 
 def test_the_wait_doubles_up_to_the_longest():
@@ -174,8 +194,12 @@ def test_the_wait_doubles_up_to_the_longest():
 
 def test_a_second_site_on_the_same_folder_is_refused(tmp_path):
     script = "import sys, time, pathlib; from backlog_site.devserver.supervisor import *\n"
-    script += "with exclusive(pathlib.Path(sys.argv[1])): print('held', flush=True); time.sleep(600)"
-    with subprocess.Popen([sys.executable, "-c", script, tmp_path], stdout=subprocess.PIPE) as holder:
+    script += (
+        "with exclusive(pathlib.Path(sys.argv[1])): print('held', flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, tmp_path], stdout=subprocess.PIPE
+    ) as holder:
         holder.stdout.readline()
         message = rf"already running on .* \(process {holder.pid}\)"
         with pytest.raises(supervisor.CannotServe, match=message), supervisor.exclusive(tmp_path):
@@ -188,7 +212,9 @@ def test_a_second_site_on_the_same_folder_is_refused(tmp_path):
 def test_a_taken_port_is_named_together_with_the_way_out():
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        with pytest.raises(supervisor.CannotServe, match=f"Port {port} on 127.0.0.1 is taken.*PORT={port + 1}"):
+        with pytest.raises(
+            supervisor.CannotServe, match=f"Port {port} on 127.0.0.1 is taken.*PORT={port + 1}"
+        ):
             supervisor.listen("127.0.0.1", port)
 
 
@@ -237,7 +263,10 @@ class Site:
         self._output = folder / "output"
         with self._output.open("wb") as output:
             self.process = subprocess.Popen(
-                command, env=environment | {"BACKLOG_DATA_DIR": str(folder)}, stdout=output, stderr=subprocess.STDOUT
+                command,
+                env=environment | {"BACKLOG_DATA_DIR": str(folder)},
+                stdout=output,
+                stderr=subprocess.STDOUT,
             )
 
     def output(self) -> str:
@@ -262,7 +291,9 @@ def test_the_whole_site_starts_shows_its_secrets_once_and_leaves_nothing_behind(
         assert urlopen(f"{site.url}/healthz").status == 200
         assert "login      admin, password " in site.output()
         assert "MCP token  " in site.output()
-        assert not [line for line in site.output().splitlines() if '{"' in line], "logs for eyes, not JSON"
+        assert not [line for line in site.output().splitlines() if '{"' in line], (
+            "logs for eyes, not JSON"
+        )
         # Valkey, web, scheduler, worker and the two processes of its pool.
         wait_until(lambda: len(site.descendants()) == 6)
         descendants = site.descendants()

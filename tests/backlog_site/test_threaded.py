@@ -1,5 +1,5 @@
-"""Test Django under ASGI, in a thread for each request: signals around it, streams that end when the client
-disconnects.
+"""Test Django under ASGI, in a thread for each request: signals around it, streams that end when
+the client disconnects.
 """
 
 import asyncio
@@ -86,7 +86,9 @@ def ask(where: str, *received: dict[str, Any], leave_after: int = 0) -> Messages
     return asyncio.run(_ask(ThreadedSite(), where, *received, leave_after=leave_after))
 
 
-async def _ask(site: ThreadedSite, where: str, *received: dict[str, Any], leave_after: int = 0) -> Messages:
+async def _ask(
+    site: ThreadedSite, where: str, *received: dict[str, Any], leave_after: int = 0
+) -> Messages:
     sent: Messages = []
     left = asyncio.Event()
     waiting = list(received) or [{"type": "http.request", "body": b""}]
@@ -102,7 +104,14 @@ async def _ask(site: ThreadedSite, where: str, *received: dict[str, Any], leave_
         if len(sent) == leave_after:
             left.set()
 
-    scope = {"type": "http", "method": "POST", "path": where, "headers": [], "query_string": b"", "root_path": ""}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": where,
+        "headers": [],
+        "query_string": b"",
+        "root_path": "",
+    }
     async with asyncio.timeout(30):
         await site(scope, receive, send)
     return sent
@@ -114,7 +123,9 @@ def body(sent: Messages) -> bytes:
 
 def test_the_view_and_the_signals_around_it_share_one_thread() -> None:
     sent = ask(
-        "/plain/", {"type": "http.request", "body": b"a", "more_body": True}, {"type": "http.request", "body": b"b"}
+        "/plain/",
+        {"type": "http.request", "body": b"a", "more_body": True},
+        {"type": "http.request", "body": b"b"},
     )
     assert (sent[0]["status"], body(sent)) == (200, b"ab")
     assert [what for what, _ in happened] == ["started", "view", "finished"]
@@ -123,7 +134,11 @@ def test_the_view_and_the_signals_around_it_share_one_thread() -> None:
 
 
 def test_a_request_that_never_arrived_whole_reaches_nobody() -> None:
-    sent = ask("/plain/", {"type": "http.request", "body": b"a", "more_body": True}, {"type": "http.disconnect"})
+    sent = ask(
+        "/plain/",
+        {"type": "http.request", "body": b"a", "more_body": True},
+        {"type": "http.disconnect"},
+    )
     assert (sent, happened) == ([], [])
 
 
@@ -142,7 +157,9 @@ def test_a_stream_that_breaks_does_not_end_as_if_it_were_whole() -> None:
 def test_requests_that_wait_for_something_do_not_hold_up_the_others() -> None:
     async def all_at_once() -> list[Messages]:
         site = ThreadedSite()
-        return await asyncio.gather(*(_ask(site, "/held/") for _ in range(5)), _ask(site, "/letting-go/"))
+        return await asyncio.gather(
+            *(_ask(site, "/held/") for _ in range(5)), _ask(site, "/letting-go/")
+        )
 
     let_go.clear()
     assert [body(sent) for sent in asyncio.run(all_at_once())] == [b"let go"] * 6

@@ -1,4 +1,6 @@
-"""Test a run too small to measure speed: everything is requested over real HTTP, and the results have their shape."""
+"""Test a run too small to measure speed: everything is requested over real HTTP, and the results
+have their shape.
+"""
 
 import json
 import os
@@ -21,9 +23,24 @@ TASKS = 50
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("bench")
-    command = [sys.executable, "-m", "bench", "--db", "sqlite", "--sizes", str(TASKS), "--share", "0.01"]
+    command = [
+        sys.executable,
+        "-m",
+        "bench",
+        "--db",
+        "sqlite",
+        "--sizes",
+        str(TASKS),
+        "--share",
+        "0.01",
+    ]
     run = subprocess.run(
-        [*command, "--output", str(folder)], cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False
+        [*command, "--output", str(folder)],
+        cwd=ROOT,
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert run.returncode == 0, run.stderr + run.stdout
     assert (folder / "results.txt").read_text() in run.stdout
@@ -77,12 +94,20 @@ def test_the_quality_of_search_outlives_a_run_without_judged_collections(
 
 def test_a_plot_has_a_panel_for_each_row_and_is_well_formed(results: dict[str, Any]) -> None:
     drawn = ElementTree.fromstring(plots.panels(results["rows"], "p50_ms", "p50 < all"))
-    names = [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text") if text.get("class") == "name"]
+    names = [
+        text.text
+        for text in drawn.iter("{http://www.w3.org/2000/svg}text")
+        if text.get("class") == "name"
+    ]
     assert names == ["p50 < all", *(row.name for row in ROWS)]
 
 
 def test_a_size_that_cannot_be_measured_is_refused() -> None:
     run = subprocess.run(
-        [sys.executable, "-m", "bench", "--sizes", "3"], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "bench", "--sizes", "3"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert run.returncode == 2 and "at least 10 tasks" in run.stderr

@@ -1,4 +1,6 @@
-"""Find Debian's Chromium, or install it with apt where that is possible: `python -m tests.browser.chromium`."""
+"""Find Debian's Chromium, or install it with apt where that is possible: `python -m
+tests.browser.chromium`.
+"""
 
 import os
 import shutil
@@ -16,7 +18,10 @@ def find() -> str | None:
 def install() -> None:
     sudo = [] if os.geteuid() == 0 else ["sudo", "--non-interactive"]
     if not shutil.which("apt-get") or (sudo and not shutil.which("sudo")):
-        sys.exit("The browser tests need Chromium: install it, or name it with BACKLOG_CHROMIUM=/path/to/chromium.")
+        sys.exit(
+            "The browser tests need Chromium: install it, or name it with"
+            " BACKLOG_CHROMIUM=/path/to/chromium."
+        )
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for command in (["update"], ["install", "--yes", "--no-install-recommends", "chromium"]):
         subprocess.run([*sudo, "apt-get", "--quiet", *command], check=True, env=environment)

@@ -54,7 +54,10 @@ def filled_site(redis: str) -> Iterator[Filled]:
             "BACKLOG_IB_LOCAL_ORIGINS": ",".join(library.urls.values()),
         }
         with running_site(redis, **settings) as site:
-            command = "import sys, django; django.setup(); from tests.browser.filling import fill; fill(sys.argv[1])"
+            command = (
+                "import sys, django; django.setup(); from tests.browser.filling import fill;"
+                " fill(sys.argv[1])"
+            )
             made = subprocess.run(
                 [sys.executable, "-c", command, library.urls["platform"]],
                 cwd=ROOT,
@@ -77,7 +80,9 @@ def chromium() -> Iterator[Browser]:
     assert path, "no Chromium: run `make test-browser`, which installs it"
     with sync_playwright() as playwright:
         expect.set_options(timeout=PATIENCE_MILLISECONDS)
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        browser = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
         yield browser
         browser.close()
 
@@ -109,7 +114,8 @@ def sign_in(page: Page, url: str, name: str, password: str = PASSWORD) -> None:
 def expect_copied(page: Page, pattern: str) -> None:
     """Wait for the clipboard, which is written after the click returns."""
     page.wait_for_function(
-        "pattern => navigator.clipboard.readText().then(text => RegExp(pattern).test(text))", arg=pattern
+        "pattern => navigator.clipboard.readText().then(text => RegExp(pattern).test(text))",
+        arg=pattern,
     )
 
 
@@ -126,7 +132,9 @@ def contexts() -> Iterator[ExitStack]:
 def signed_in(
     filled: Filled, chromium: Browser, cookies: Callable[[str], Any], contexts: ExitStack
 ) -> Callable[..., BrowserContext]:
-    def make(name: str = "alice", width: int = 1440, theme: str = "light", **options: Any) -> BrowserContext:
+    def make(
+        name: str = "alice", width: int = 1440, theme: str = "light", **options: Any
+    ) -> BrowserContext:
         context = chromium.new_context(
             base_url=filled.url,
             storage_state=cookies(name),
@@ -144,11 +152,16 @@ def signed_in(
 
 @pytest.fixture
 def visit(signed_in: Callable[..., BrowserContext]) -> Visit:
-    def open_page(path: str, *, context: BrowserContext | None = None, ready: bool = True, **who: Any) -> Watched:
+    def open_page(
+        path: str, *, context: BrowserContext | None = None, ready: bool = True, **who: Any
+    ) -> Watched:
         page = (context or signed_in(**who)).new_page()
         watched = Watched(page)
         page.on("request", lambda request: watched.requests.append(request.url))
-        page.on("console", lambda said: said.type in ("error", "warning") and watched.complaints.append(said.text))
+        page.on(
+            "console",
+            lambda said: said.type in ("error", "warning") and watched.complaints.append(said.text),
+        )
         page.on("pageerror", lambda error: watched.complaints.append(str(error)))
         page.on("dialog", lambda dialog: (watched.dialogs.append(dialog.message), dialog.dismiss()))
         page.goto(path)

@@ -1,4 +1,6 @@
-"""Fill the site for the browser, in a separate process: 300 tasks, users, files, and texts that try to run."""
+"""Fill the site for the browser, in a separate process: 300 tasks, users, files, and texts that try
+to run.
+"""
 
 import json
 from typing import Any
@@ -64,7 +66,9 @@ def _fill() -> dict[str, Any]:
     alice, carol = Actor(people["alice"], "web"), Actor(people["carol"], "web")
     for number in range(6):
         write_path.create_item(
-            carol, "epic", {"title": f"Epic number {number + 1}", "description": "Toward one outcome."}
+            carol,
+            "epic",
+            {"title": f"Epic number {number + 1}", "description": "Toward one outcome."},
         )
     for number in range(TASKS):
         write_path.create_item(alice, "task", _task(number))
@@ -95,7 +99,10 @@ def _person(name: str, *roles: str) -> User:
 def _task(number: int) -> dict[str, Any]:
     return {
         "title": f"Paginate asset thumbnails for large folders, part {number + 1}",
-        "description": f"Walk every page once.\n\n- [x] first\n- [ ] second\n\nSee TASK-{max(1, number):04d} and `code`.",
+        "description": (
+            f"Walk every page once.\n\n- [x] first\n- [ ] second\n\nSee TASK-{max(1, number):04d}"
+            " and `code`."
+        ),
         "status": STATUSES[number % len(STATUSES)],
         "priority": ("none", "low", "high", "urgent", "medium")[number % 5],
         "labels": ["sync", "viewer"][: number % 3],
@@ -131,8 +138,16 @@ def _nasty(actor: Actor) -> list[str]:
     whole = "\n\n".join(PAYLOADS)
     refs = []
     for payload in PAYLOADS:
-        values = {"title": payload[:200], "description": whole, "labels": [payload[:50]], "evidence": [payload]}
-        values |= {"blocked_reason": [payload], "references": [{"url": "https://evil.example/", "title": payload}]}
+        values = {
+            "title": payload[:200],
+            "description": whole,
+            "labels": [payload[:50]],
+            "evidence": [payload],
+        }
+        values |= {
+            "blocked_reason": [payload],
+            "references": [{"url": "https://evil.example/", "title": payload}],
+        }
         item = write_path.create_item(actor, "task", values | {"status": "blocked"})
         write_path.add_comment(actor, f"mcp://backlog/tasks/{item.ref}", whole)
         refs.append(item.ref)

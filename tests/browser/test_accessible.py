@@ -21,7 +21,10 @@ PAGES = (
 )  # fmt: skip
 SMALL_BOARD = "/board/?priority=urgent&assignee=carol"
 OPTIONS = {
-    "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]},
+    "runOnly": {
+        "type": "tag",
+        "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+    },
     "resultTypes": ["violations"],
 }
 

@@ -40,7 +40,9 @@ def test_no_page_asks_another_host_or_breaks_its_policy(filled: Filled, visit: V
     for path in ("/admin/", "/admin/resources_app/task/", "/api/docs/"):
         watched.page.goto(path)
         watched.page.wait_for_load_state("networkidle")
-    assert [url for url in watched.requests if not url.startswith((filled.url, "data:", "blob:"))] == []
+    assert [
+        url for url in watched.requests if not url.startswith((filled.url, "data:", "blob:"))
+    ] == []
 
 
 def test_a_burst_of_writes_costs_few_requests(filled: Filled, visit: Visit) -> None:
@@ -48,7 +50,10 @@ def test_a_burst_of_writes_costs_few_requests(filled: Filled, visit: Visit) -> N
     expect(watched.page.locator(".live")).to_have_attribute("data-on", "1")
     refs = [f"TASK-{number:04d}" for number in range(1, 201)]
     operations = [
-        {"uri": f"mcp://backlog/tasks/{ref}/labels", "operation": {"type": "array_append", "value": "burst"}}
+        {
+            "uri": f"mcp://backlog/tasks/{ref}/labels",
+            "operation": {"type": "array_append", "value": "burst"},
+        }
         for ref in refs
     ]
     watched.requests.clear()
@@ -57,7 +62,9 @@ def test_a_burst_of_writes_costs_few_requests(filled: Filled, visit: Visit) -> N
     with httpx.Client(base_url=filled.url, headers=headers, timeout=60, trust_env=False) as http:
         for start in range(0, 200, 50):
             assert (
-                http.post("/api/v1/write_batch/", json={"operations": operations[start : start + 50]}).status_code
+                http.post(
+                    "/api/v1/write_batch/", json={"operations": operations[start : start + 50]}
+                ).status_code
                 == 200
             )
     # Including those below the fold of a long column: recently changed cards move to its top.
@@ -81,7 +88,12 @@ def test_ten_tabs_share_one_connection(filled: Filled, visit: Visit) -> None:
         "uri": "mcp://backlog/tasks/TASK-0003/title",
         "operation": {"type": "set", "value": f"New at {time.time()}"},
     }
-    assert httpx.post(f"{filled.url}/api/v1/write/", json=body, headers=headers, trust_env=False).status_code == 200
+    assert (
+        httpx.post(
+            f"{filled.url}/api/v1/write/", json=body, headers=headers, trust_env=False
+        ).status_code
+        == 200
+    )
     for tab in tabs[1:]:
         expect(tab.page.locator("#TASK-0003 a.t")).to_have_text(body["operation"]["value"])
     streams = [url for tab in tabs[1:] for url in tab.requests if "/api/v1/events/" in url]
@@ -94,7 +106,9 @@ def test_the_search_box_answers_while_one_types(visit: Visit) -> None:
     for word in ("paginate", "thumbnails", "part 12", "renames", "folders"):
         page.locator("#spot input").fill(word)
         expect(page.locator("#from-server").locator("[role=option], .none").first).to_be_attached()
-    measured = page.evaluate("() => performance.getEntriesByType('measure').map(one => [one.name, one.duration])")
+    measured = page.evaluate(
+        "() => performance.getEntriesByType('measure').map(one => [one.name, one.duration])"
+    )
     for tier in ("spotlight:local", "spotlight:server"):
         times = sorted(duration for name, duration in measured if name == tier)
         print(f"\n{tier}: median {times[len(times) // 2]:.0f} ms, worst {times[-1]:.0f} ms")

@@ -1,4 +1,6 @@
-"""Test that names are completed during typing: users, tasks, addresses; by keys, in the page and in a dialog."""
+"""Test that names are completed during typing: users, tasks, addresses; by keys, in the page and in
+a dialog.
+"""
 
 from playwright.sync_api import Page, expect
 
@@ -38,13 +40,17 @@ def test_people_tasks_and_files_are_completed_in_a_comment_by_keys(visit: Visit)
     page.keyboard.press("Control+a")
     suggestions(page, "mcp://backlog/res")
     page.keyboard.press("Enter")
-    expect(page.locator("#suggest-0")).to_have_attribute("data-text", "mcp://backlog/resources/docs/")
+    expect(page.locator("#suggest-0")).to_have_attribute(
+        "data-text", "mcp://backlog/resources/docs/"
+    )
     page.keyboard.press("Enter")
     suggestions(page, "no")
     page.keyboard.press("Enter")
     expect(area).to_have_value("mcp://backlog/resources/docs/notes.md ")
     page.keyboard.press("Control+Enter")
-    expect(page.locator(".comments .uri")).to_have_attribute("data-uri", "mcp://backlog/resources/docs/notes.md")
+    expect(page.locator(".comments .uri")).to_have_attribute(
+        "data-uri", "mcp://backlog/resources/docs/notes.md"
+    )
     assert watched.complaints == []
 
 
@@ -54,7 +60,9 @@ def test_escape_closes_the_list_and_nothing_else(visit: Visit) -> None:
     area = page.locator("#dialog [name=description]")
     area.focus()
     suggestions(page, "See mcp://renames")
-    expect(page.locator("#suggest-0")).to_have_attribute("data-text", "mcp://backlog/resources/docs/notes.md")
+    expect(page.locator("#suggest-0")).to_have_attribute(
+        "data-text", "mcp://backlog/resources/docs/notes.md"
+    )
     page.keyboard.press("Escape")
     expect(page.locator("#suggest")).to_be_hidden()
     expect(area).to_be_focused()

@@ -1,5 +1,5 @@
-"""Test that the editor loses nothing: one save for both fields, drafts of both, and a prompt before unsaved text is
-dropped.
+"""Test that the editor loses nothing: one save for both fields, drafts of both, and a prompt before
+unsaved text is dropped.
 """
 
 import httpx
@@ -16,7 +16,9 @@ def ref(filled: Filled) -> str:
 
 def api(filled: Filled, method: str, path: str, **body: str) -> dict[str, str]:
     headers = {"Authorization": f"Bearer {filled.token}"}
-    answer = httpx.request(method, f"{filled.url}/api/v1{path}", json=body or None, headers=headers, trust_env=False)
+    answer = httpx.request(
+        method, f"{filled.url}/api/v1{path}", json=body or None, headers=headers, trust_env=False
+    )
     answer.raise_for_status()
     found: dict[str, str] = answer.json()
     return found
@@ -59,7 +61,9 @@ def test_the_button_saves_both_fields(filled: Filled, visit: Visit, ref: str) ->
     assert saved(filled, ref) == ("After", "Rewritten")
 
 
-def test_a_draft_of_both_fields_comes_back_and_goes_when_it_is_saved(filled: Filled, visit: Visit, ref: str) -> None:
+def test_a_draft_of_both_fields_comes_back_and_goes_when_it_is_saved(
+    filled: Filled, visit: Visit, ref: str
+) -> None:
     page = open_editor(visit, ref)
     page.fill("#pane [name=title]", "After")
     page.fill("#pane [name=description]", "Rewritten")
@@ -71,10 +75,15 @@ def test_a_draft_of_both_fields_comes_back_and_goes_when_it_is_saved(filled: Fil
     expect(page.locator("[name=description]")).to_have_value("Rewritten")
     page.click("main .edit .primary")
     expect(page.locator("main .title")).to_have_text("After")
-    assert page.evaluate("() => Object.keys(localStorage).filter(name => name.startsWith('draft:'))") == []
+    assert (
+        page.evaluate("() => Object.keys(localStorage).filter(name => name.startsWith('draft:'))")
+        == []
+    )
 
 
-def test_a_draft_older_than_the_saved_text_is_merged_with_it(filled: Filled, visit: Visit, ref: str) -> None:
+def test_a_draft_older_than_the_saved_text_is_merged_with_it(
+    filled: Filled, visit: Visit, ref: str
+) -> None:
     page = visit(f"/t/{ref}/edit/").page
     page.fill("[name=description]", "First\n\nSecond, says alice")
     api(filled, "PATCH", f"/tasks/{ref}/", description="First, says an agent\n\nSecond")
@@ -87,7 +96,9 @@ def test_a_draft_older_than_the_saved_text_is_merged_with_it(filled: Filled, vis
     assert saved(filled, ref)[1] == "First, says an agent\n\nSecond, says alice"
 
 
-def test_a_conflict_shows_title_and_description_and_saves_both(filled: Filled, visit: Visit, ref: str) -> None:
+def test_a_conflict_shows_title_and_description_and_saves_both(
+    filled: Filled, visit: Visit, ref: str
+) -> None:
     page = open_editor(visit, ref)
     api(filled, "PATCH", f"/tasks/{ref}/", title="Theirs")
     page.fill("#pane [name=title]", "Mine")

@@ -28,7 +28,11 @@ def assert_harmless(watched: Watched, site: str) -> None:
 
 def test_nothing_that_was_written_runs_on_any_page(filled: Filled, visit: Visit) -> None:
     context = None
-    for path in (*PAGES, *(f"/t/{ref}/" for ref in filled.nasty), *(f"/open/?uri={uri}" for uri in FILES)):
+    for path in (
+        *PAGES,
+        *(f"/t/{ref}/" for ref in filled.nasty),
+        *(f"/open/?uri={uri}" for uri in FILES),
+    ):
         watched = visit(path, context=context)
         context = watched.page.context
         watched.page.wait_for_load_state()
@@ -36,7 +40,9 @@ def test_nothing_that_was_written_runs_on_any_page(filled: Filled, visit: Visit)
         watched.page.close()
 
 
-def test_nothing_runs_in_the_pane_the_preview_or_the_search_box(filled: Filled, visit: Visit) -> None:
+def test_nothing_runs_in_the_pane_the_preview_or_the_search_box(
+    filled: Filled, visit: Visit
+) -> None:
     watched = visit(f"/t/{filled.nasty[0]}/edit/")
     page = watched.page
     page.click("text=Preview")

@@ -1,4 +1,6 @@
-"""Test a server that goes away and comes back: the open page says so, and then shows what it missed."""
+"""Test a server that goes away and comes back: the open page says so, and then shows what it
+missed.
+"""
 
 import os
 import time
@@ -12,8 +14,12 @@ from tests.browser.filling import PASSWORD
 from tests.mcp.site import running_site, web_processes
 
 
-def test_what_was_written_while_the_server_was_away_appears_without_a_reload(chromium: Browser) -> None:
-    with running_site(os.environ["REDIS_URL"], DJANGO_SETTINGS_MODULE="backlog_site.settings") as site:
+def test_what_was_written_while_the_server_was_away_appears_without_a_reload(
+    chromium: Browser,
+) -> None:
+    with running_site(
+        os.environ["REDIS_URL"], DJANGO_SETTINGS_MODULE="backlog_site.settings"
+    ) as site:
         site.elsewhere.person(name="carol", roles=["admin"], password=PASSWORD)
         ref = site.elsewhere.create(values={"title": "As it was"})
         context = chromium.new_context(base_url=site.url)
@@ -26,7 +32,10 @@ def test_what_was_written_while_the_server_was_away_appears_without_a_reload(chr
 
         stop(site.web)
         expect(page.locator(".live")).to_have_text("Reconnecting…")
-        site.elsewhere.write(uri=f"mcp://backlog/tasks/{ref}/title", operation={"type": "set", "value": "As it became"})
+        site.elsewhere.write(
+            uri=f"mcp://backlog/tasks/{ref}/title",
+            operation={"type": "set", "value": "As it became"},
+        )
         missed = site.elsewhere.create(values={"title": f"Made at {time.time()}"})
 
         with web_processes(site.environment, urlsplit(site.url).port or 0, site.log):

@@ -1,4 +1,6 @@
-"""Test a day with the viewer: create, move, edit, conflict, comment, find, read beside, copy, see an agent write."""
+"""Test a day with the viewer: create, move, edit, conflict, comment, find, read beside, copy, see
+an agent write.
+"""
 
 import re
 
@@ -54,7 +56,13 @@ def test_from_an_idea_to_an_agents_answer(filled: Filled, visit: Visit) -> None:
     assert "- [x] tick me" in text
     with session(filled.site, filled.token) as http:
         said = {"type": "str_replace", "old_str": "One", "new_str": "One, says the agent"}
-        call(filled.site, http, "write_resource", uri=f"mcp://backlog/tasks/{ref}/description", operation=said)
+        call(
+            filled.site,
+            http,
+            "write_resource",
+            uri=f"mcp://backlog/tasks/{ref}/description",
+            operation=said,
+        )
         expect(page.locator("#pane .changed")).to_contain_text(AGENT)
         area.fill(text.replace("Three", "Three, says alice"))
         page.keyboard.press("Control+Enter")
@@ -226,7 +234,10 @@ def test_a_diagram_is_drawn_in_a_frame_of_its_own(visit: Visit) -> None:
     watched = visit("/open/?uri=mcp://backlog/resources/docs/notes.md")
     frame = watched.page.frame_locator(".mermaid-src iframe")
     expect(frame.locator("svg .node")).to_have_count(2)
-    drawn, room = frame.locator("svg").bounding_box(), watched.page.locator(".mermaid-src iframe").bounding_box()
+    drawn, room = (
+        frame.locator("svg").bounding_box(),
+        watched.page.locator(".mermaid-src iframe").bounding_box(),
+    )
     assert drawn and room and room["height"] >= drawn["height"]
     expect(watched.page.locator(".mermaid-src details")).to_contain_text("graph LR")
     assert watched.complaints == []

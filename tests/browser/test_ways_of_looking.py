@@ -1,4 +1,6 @@
-"""Test saved views, lanes, typed filters, the tray of the library, and items put off from the desk."""
+"""Test saved views, lanes, typed filters, the tray of the library, and items put off from the
+desk.
+"""
 
 from playwright.sync_api import expect
 
@@ -23,7 +25,9 @@ def test_filters_become_a_view_with_a_name(visit: Visit) -> None:
 
 
 def test_lanes_keep_a_card_in_its_epic_and_dragging_changes_it(visit: Visit) -> None:
-    page = visit("/board/?label=viewer&priority=urgent").page  # few enough for both lanes to be visible
+    page = visit(
+        "/board/?label=viewer&priority=urgent"
+    ).page  # few enough for both lanes to be visible
     page.select_option("[name=group]", "epic_id")
     expect(page.locator(".lane")).to_have_count(2)
     first, second = page.locator(".lane").all()
@@ -95,7 +99,9 @@ def test_assets_of_several_folders_wait_in_a_tray(filled: Filled, visit: Visit) 
 
 
 def test_a_folder_is_searched_and_listed_without_javascript(filled: Filled, visit: Visit) -> None:
-    page = visit(f"/ib/{LIBRARY}/{filled.folders['Logos']}/", ready=False, java_script_enabled=False).page
+    page = visit(
+        f"/ib/{LIBRARY}/{filled.folders['Logos']}/", ready=False, java_script_enabled=False
+    ).page
     page.click("[aria-label='As a list']")
     page.select_option("[name=sort]", "changed")
     page.fill("[name=search]", "logo")

@@ -1,5 +1,5 @@
-"""Run real processes on one database: a function of a test module runs in a fresh process and forks as many as it
-needs.
+"""Run real processes on one database: a function of a test module runs in a fresh process and forks
+as many as it needs.
 """
 
 import importlib
@@ -24,15 +24,33 @@ PATIENCE_SECONDS = 600
 _FORKING = multiprocessing.get_context("fork")
 _barrier: Barrier | None = None
 
-CODE = "import sys, django; django.setup(); from tests.concurrency import crew; crew.answer(*sys.argv[1:])"
+CODE = (
+    "import sys, django; django.setup(); from tests.concurrency import crew;"
+    " crew.answer(*sys.argv[1:])"
+)
 
 
 def send(
-    variables: dict[str, str], function: Callable[..., Any], *arguments: Any, patience: float = PATIENCE_SECONDS
+    variables: dict[str, str],
+    function: Callable[..., Any],
+    *arguments: Any,
+    patience: float = PATIENCE_SECONDS,
 ) -> Any:
-    """Run the function in a separate process and return its answer. Arguments and answer travel as JSON."""
-    command = [sys.executable, "-c", CODE, function.__module__, function.__name__, json.dumps(arguments)]
-    crew = subprocess.Popen(command, cwd=ROOT, env=variables, text=True, stdout=subprocess.PIPE, start_new_session=True)
+    """Run the function in a separate process and return its answer.
+
+    Arguments and answer travel as JSON.
+    """
+    command = [
+        sys.executable,
+        "-c",
+        CODE,
+        function.__module__,
+        function.__name__,
+        json.dumps(arguments),
+    ]
+    crew = subprocess.Popen(
+        command, cwd=ROOT, env=variables, text=True, stdout=subprocess.PIPE, start_new_session=True
+    )
     try:
         output, _ = crew.communicate(timeout=patience)
     finally:
@@ -70,7 +88,9 @@ def _take_part(work: Callable[[Any], Any], argument: Any) -> Any:
 
 
 def leave_database() -> None:
-    """Close connections before a fork: a connection, and a pool with its threads, belong to one process."""
+    """Close connections before a fork: a connection, and a pool with its threads, belong to one
+    process.
+    """
     connections.close_all()
     if connection.vendor == "postgresql":
         connection.close_pool()

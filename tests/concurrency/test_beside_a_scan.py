@@ -12,7 +12,8 @@ from tests.concurrency.crew import line_up, send, together
 from tests.factories import make_task, system, task_uri
 
 FILES, WORDS = 200, 2000
-# How long the writer waits for the lock: many slices, and less than all files took in one transaction.
+# How long the writer waits for the lock: many slices, and less than all files took in one
+# transaction.
 PATIENCE_SECONDS = 2
 
 
@@ -55,7 +56,9 @@ def write_until(done: Path, address: str) -> dict[str, int]:
     return {"written": written, "refused": refused}
 
 
-def test_a_writer_beside_the_first_scan_of_a_root_is_never_refused(variables: dict[str, str], tmp_path: Path) -> None:
+def test_a_writer_beside_the_first_scan_of_a_root_is_never_refused(
+    variables: dict[str, str], tmp_path: Path
+) -> None:
     fill(tmp_path / "docs")
     variables |= {"BACKLOG_RESOURCE_ROOTS": f"docs={tmp_path / 'docs'}"}
     answer = send(variables, write_beside, str(tmp_path / "done"))

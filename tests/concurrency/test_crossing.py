@@ -1,4 +1,6 @@
-"""Test writes that touch the same rows in opposite orders: they wait for each other, and constraints hold."""
+"""Test writes that touch the same rows in opposite orders: they wait for each other, and
+constraints hold.
+"""
 
 from typing import Any
 
@@ -27,7 +29,9 @@ def close_cycles_together() -> dict[str, Any]:
     """Make each pair of tasks depend on each other, from both sides at once."""
     system()
     pairs = [(make_task().ref, make_task().ref) for _ in range(PAIRS)]
-    accepted = together(depend, [pair for one, other in pairs for pair in ([one, other], [other, one])])
+    accepted = together(
+        depend, [pair for one, other in pairs for pair in ([one, other], [other, one])]
+    )
     return {"accepted": accepted, "rows": TaskDependency.objects.count()}
 
 
@@ -43,11 +47,17 @@ def batch_over_all(writer: int) -> int:
     actor = system()
     tasks = list(Task.objects.order_by("pk" if writer % 2 else "-pk"))
     operations = [
-        {"uri": task_uri(task, "description"), "operation": {"type": "append", "content": f"{writer}\n"}}
+        {
+            "uri": task_uri(task, "description"),
+            "operation": {"type": "append", "content": f"{writer}\n"},
+        }
         for task in tasks
     ]
     line_up()
-    return sum(len(write_batch(actor, operations, atomic=bool(number % 2))["results"]) for number in range(ROUNDS))
+    return sum(
+        len(write_batch(actor, operations, atomic=bool(number % 2))["results"])
+        for number in range(ROUNDS)
+    )
 
 
 def cross_together() -> dict[str, Any]:
@@ -58,8 +68,14 @@ def cross_together() -> dict[str, Any]:
     return {"done": done, "texts": [task.description for task in Task.objects.all()]}
 
 
-def test_batches_over_the_same_rows_in_opposite_orders_do_not_deadlock(variables: dict[str, str]) -> None:
+def test_batches_over_the_same_rows_in_opposite_orders_do_not_deadlock(
+    variables: dict[str, str],
+) -> None:
     found = send(variables, cross_together)
     assert found["done"] == [5 * ROUNDS] * WRITERS
-    assert {tuple(sorted(text.split())) for text in found["texts"]} == {tuple(sorted("0123" * ROUNDS))}
-    assert len(set(found["texts"])) == 1, "the rows are locked as a whole, so all see the batches in one order"
+    assert {tuple(sorted(text.split())) for text in found["texts"]} == {
+        tuple(sorted("0123" * ROUNDS))
+    }
+    assert len(set(found["texts"])) == 1, (
+        "the rows are locked as a whole, so all see the batches in one order"
+    )

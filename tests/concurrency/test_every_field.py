@@ -1,4 +1,6 @@
-"""Test eight processes that write every field of one task at once: only stale ETags fail, and nothing is lost."""
+"""Test eight processes that write every field of one task at once: only stale ETags fail, and
+nothing is lost.
+"""
 
 from functools import partial
 from typing import Any
@@ -39,8 +41,15 @@ def operation_on(field: str, writer: int, turn: int) -> dict[str, Any]:
     if field == "labels":
         return {"type": "set", "value": [f"label {writer}", f"label {turn}"]}
     if field == "references":
-        return {"type": "array_append", "value": {"url": f"https://example.com/{mark}", "title": mark}}
-    return {"type": "set", "value": mark} if field == "title" else {"type": "append", "content": f"{mark}\n"}
+        return {
+            "type": "array_append",
+            "value": {"url": f"https://example.com/{mark}", "title": mark},
+        }
+    return (
+        {"type": "set", "value": mark}
+        if field == "title"
+        else {"type": "append", "content": f"{mark}\n"}
+    )
 
 
 def write_every_field(writer: int, fields: list[str]) -> dict[str, Any]:
@@ -99,11 +108,21 @@ def found(variables: dict[str, str]) -> dict[str, Any]:
     return answer
 
 
-def test_every_field_of_one_task_is_written_by_eight_processes_at_once(found: dict[str, Any]) -> None:
+def test_every_field_of_one_task_is_written_by_eight_processes_at_once(
+    found: dict[str, Any],
+) -> None:
     assert set(found["fields"]) == {*SCALARS, *TEXTS, *LISTS, "labels", "references"}
-    acknowledged = {version for outcome in found["outcomes"] for version in outcome["versions"]} - {1}
-    assert acknowledged == set(range(2, found["version"] + 1)), "each version belongs to an acknowledged write"
-    assert found["revisions"] == [version for version, _ in found["changes"]] == list(range(1, found["version"] + 1))
+    acknowledged = {version for outcome in found["outcomes"] for version in outcome["versions"]} - {
+        1
+    }
+    assert acknowledged == set(range(2, found["version"] + 1)), (
+        "each version belongs to an acknowledged write"
+    )
+    assert (
+        found["revisions"]
+        == [version for version, _ in found["changes"]]
+        == list(range(1, found["version"] + 1))
+    )
     assert found["is_replayed"]
     last_change = {name: version for version, fields in found["changes"][1:] for name in fields}
     assert {name: found["field_versions"].get(name) for name in last_change} == last_change

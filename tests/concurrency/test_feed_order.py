@@ -1,4 +1,6 @@
-"""Test fifty writers on twenty objects while readers follow the feed: each version once, and in order."""
+"""Test fifty writers on twenty objects while readers follow the feed: each version once, and in
+order.
+"""
 
 import time
 from collections import Counter
@@ -26,7 +28,9 @@ def write_or_follow(part: int) -> Told:
         return follow(actor.user, EXPECTED)
     for edit in range(EDITS):
         task = tasks[(part + edit) % TASKS]
-        write_path.write(actor, task_uri(task, "description"), {"type": "append", "content": f"{part}.{edit}\n"})
+        write_path.write(
+            actor, task_uri(task, "description"), {"type": "append", "content": f"{part}.{edit}\n"}
+        )
     return []
 
 
@@ -56,11 +60,15 @@ def write_while_others_follow() -> dict[str, Any]:
 
 def test_a_consumer_of_the_feed_ends_at_the_newest_state(variables: dict[str, str]) -> None:
     found = send(variables, write_while_others_follow)
-    assert found["positions"] == list(range(1, EXPECTED + 1)), "a position was skipped or given twice"
+    assert found["positions"] == list(range(1, EXPECTED + 1)), (
+        "a position was skipped or given twice"
+    )
     for told in (*found["told"], found["again"]):
         assert told == found["again"], "two readers were told different orders"
         state: Counter[str] = Counter()
         for ref, version, _ in told:
-            assert version == state[ref] + 1, f"the feed gave {ref} version {version} after {state[ref]}"
+            assert version == state[ref] + 1, (
+                f"the feed gave {ref} version {version} after {state[ref]}"
+            )
             state[ref] = version
         assert state == found["versions"]

@@ -14,12 +14,16 @@ from tests.concurrency.crew import leave_database, send
 from tests.factories import make_task, system, task_uri
 
 BATCH = 500
-# The number of the 500 writes after which the process is killed; the last one is written but not committed.
+# The number of the 500 writes after which the process is killed; the last one is written but not
+# committed.
 POINTS = (1, 120, 250, 499, 500)
 
 
 def append(content: str) -> dict[str, Any]:
-    return {"uri": task_uri(Task.objects.get(), "description"), "operation": {"type": "append", "content": content}}
+    return {
+        "uri": task_uri(Task.objects.get(), "description"),
+        "operation": {"type": "append", "content": content},
+    }
 
 
 def write_and_halt(point: int, signals: int) -> None:
@@ -99,7 +103,9 @@ def kill_before_the_answer() -> dict[str, Any]:
     return {"there": there, "now": now, "answers": answers, "keys": IdempotencyKey.objects.count()}
 
 
-def test_nothing_of_an_unfinished_batch_remains_and_all_that_was_acknowledged_does(variables: dict[str, str]) -> None:
+def test_nothing_of_an_unfinished_batch_remains_and_all_that_was_acknowledged_does(
+    variables: dict[str, str],
+) -> None:
     found = send(variables, kill_half_way)
     assert found["acknowledged"] == len(POINTS)
     kept = "".join(f"kept {point}\n" * 2 for point in POINTS)
@@ -108,7 +114,9 @@ def test_nothing_of_an_unfinished_batch_remains_and_all_that_was_acknowledged_do
     assert found["version"] == found["changes"] == 2 * len(POINTS) + 2
 
 
-def test_a_batch_committed_but_never_answered_is_found_again_by_its_key(variables: dict[str, str]) -> None:
+def test_a_batch_committed_but_never_answered_is_found_again_by_its_key(
+    variables: dict[str, str],
+) -> None:
     found = send(variables, kill_before_the_answer)
     assert found["there"] == found["now"] == "committed\n" * 3
     assert found["answers"][0] == found["answers"][1]

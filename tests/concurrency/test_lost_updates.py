@@ -1,4 +1,6 @@
-"""Test many processes that edit one description at once: every acknowledged edit is there, once, and in the history."""
+"""Test many processes that edit one description at once: every acknowledged edit is there, once,
+and in the history.
+"""
 
 from functools import partial
 from typing import Any
@@ -12,18 +14,25 @@ from resources_app.writing import write_path
 from tests.concurrency.crew import line_up, send, together
 from tests.factories import make_task, system, task_uri
 
-# Every tenth edit adds a line; the others count up in the writer's own line. The text stays short, so that the
-# processes contend for the row and not for CPU.
+# Every tenth edit adds a line; the others count up in the writer's own line. The text stays short,
+# so that the processes contend for the row and not for CPU.
 APPENDS = 10
 
 
 def edit_in_turn(writer: int, edits: int) -> int:
-    """Return the number of acknowledged edits. Any error fails the crew: "database is locked", or a lost count."""
+    """Return the number of acknowledged edits.
+
+    Any error fails the crew: "database is locked", or a lost count.
+    """
     actor, task = system(), Task.objects.get()
     line_up()
     count = 0
     for number in range(edits):
-        operation = {"type": "str_replace", "old_str": f"<{writer}:{count}>", "new_str": f"<{writer}:{count + 1}>"}
+        operation = {
+            "type": "str_replace",
+            "old_str": f"<{writer}:{count}>",
+            "new_str": f"<{writer}:{count + 1}>",
+        }
         if number % APPENDS == 0:
             operation = {"type": "append", "content": f"{writer}.{number}\n"}
         else:
@@ -44,7 +53,9 @@ def edit_together(writers: int, edits: int) -> dict[str, Any]:
         "versions": list(versions.values_list("version", flat=True)),
         "changes": list(Change.objects.order_by("version").values_list("version", flat=True)),
         "is_replayed": revisions.document_at("task", task.pk, task.version) == document_of(task),
-        "appended": [len(_at(task, version).splitlines()) for version in range(1, task.version + 1, 97)],
+        "appended": [
+            len(_at(task, version).splitlines()) for version in range(1, task.version + 1, 97)
+        ],
     }
 
 
@@ -53,7 +64,9 @@ def _at(task: Task, version: int) -> str:
 
 
 @pytest.mark.parametrize(("writers", "edits"), [(16, 100), (8, 500)])
-def test_no_edit_is_lost_among_many_writers(variables: dict[str, str], writers: int, edits: int) -> None:
+def test_no_edit_is_lost_among_many_writers(
+    variables: dict[str, str], writers: int, edits: int
+) -> None:
     found = send(variables, edit_together, writers, edits)
     assert found["acknowledged"] == writers * edits
     counted = edits - edits // APPENDS
@@ -64,4 +77,6 @@ def test_no_edit_is_lost_among_many_writers(variables: dict[str, str], writers: 
     assert len(found["lines"]) == writers + writers * edits // APPENDS
     assert found["versions"] == found["changes"] == list(range(1, writers * edits + 2))
     assert found["is_replayed"]
-    assert found["appended"] == sorted(found["appended"]), "an old version shows lines that came later"
+    assert found["appended"] == sorted(found["appended"]), (
+        "an old version shows lines that came later"
+    )

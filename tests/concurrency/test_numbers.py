@@ -1,4 +1,6 @@
-"""Test twenty processes that create a hundred objects each at once: every number is used once, without gaps."""
+"""Test twenty processes that create a hundred objects each at once: every number is used once,
+without gaps.
+"""
 
 from itertools import chain
 
@@ -19,7 +21,10 @@ def create_in_turn(creator: int) -> list[str]:
 def create_together() -> dict[str, list[str]]:
     system()
     refs = together(create_in_turn, range(CREATORS))
-    return {"answered": list(chain.from_iterable(refs)), "stored": [task.ref for task in Task.objects.order_by("pk")]}
+    return {
+        "answered": list(chain.from_iterable(refs)),
+        "stored": [task.ref for task in Task.objects.order_by("pk")],
+    }
 
 
 def test_twenty_at_once_get_their_numbers_without_a_gap(variables: dict[str, str]) -> None:

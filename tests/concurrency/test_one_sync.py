@@ -1,4 +1,6 @@
-"""Test eight processes that request a sync of one tenant, and eight schedulers that tick, at once: one run each."""
+"""Test eight processes that request a sync of one tenant, and eight schedulers that tick, at once:
+one run each.
+"""
 
 from typing import Any
 
@@ -19,7 +21,9 @@ def request(_: int) -> int:
 
 
 def request_together() -> dict[str, Any]:
-    connections.create("BnK4JV", "Demo", "https://demo.intelligencebank.com", email="e", password="p")
+    connections.create(
+        "BnK4JV", "Demo", "https://demo.intelligencebank.com", email="e", password="p"
+    )
     asked = together(request, range(STARTERS))
     return {"asked": asked, "runs": IBSyncRun.objects.count(), "jobs": Job.objects.count()}
 

@@ -1,4 +1,6 @@
-"""Test fifty processes that edit one description under ETags: one winner per ETag, and with retries all fifty edits."""
+"""Test fifty processes that edit one description under ETags: one winner per ETag, and with retries
+all fifty edits.
+"""
 
 from collections import Counter
 from typing import Any
@@ -24,7 +26,9 @@ def edit_until_it_is_in(writer: int) -> dict[str, Any]:
     line_up()
     while True:
         try:
-            answer = write_path.write(actor, uri, {"type": "append", "content": f"edit {writer}\n"}, etag)
+            answer = write_path.write(
+                actor, uri, {"type": "append", "content": f"edit {writer}\n"}, etag
+            )
         except Conflict as conflict:
             lost.append(etag)
             etag = conflict.details["current_etag"]
@@ -48,4 +52,6 @@ def test_one_winner_for_each_etag_and_all_fifty_edits(variables: dict[str, str])
     assert sorted(outcome["version"] for outcome in outcomes) == list(range(2, WRITERS + 2))
     assert sorted(found["lines"]) == sorted(f"edit {writer}" for writer in range(WRITERS))
     losers = [outcome for outcome in outcomes if outcome["lost"]]
-    assert len(losers) == WRITERS - 1, "all started from one ETag, so all but one must have lost once"
+    assert len(losers) == WRITERS - 1, (
+        "all started from one ETag, so all but one must have lost once"
+    )

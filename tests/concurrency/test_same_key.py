@@ -14,7 +14,9 @@ SENDERS = 8
 
 def append_once(content: str) -> str:
     actor, task = system(), Task.objects.get()
-    operations = [{"uri": task_uri(task, "description"), "operation": {"type": "append", "content": content}}]
+    operations = [
+        {"uri": task_uri(task, "description"), "operation": {"type": "append", "content": content}}
+    ]
     line_up()
     try:
         return json.dumps(write_batch(actor, operations, idempotency_key="the key"))
@@ -42,7 +44,9 @@ def test_one_effect_and_eight_equal_answers(variables: dict[str, str]) -> None:
     assert (found["description"], found["version"], found["keys"]) == ("x", 2, 1)
 
 
-def test_different_requests_with_one_key_have_one_winner_and_the_others_are_told(variables: dict[str, str]) -> None:
+def test_different_requests_with_one_key_have_one_winner_and_the_others_are_told(
+    variables: dict[str, str],
+) -> None:
     found = send(variables, send_together, [f"{sender}" for sender in range(SENDERS)])
     refused = [answer for answer in found["answers"] if answer == "idempotency_key"]
     assert len(refused) == SENDERS - 1

@@ -32,7 +32,9 @@ def write_batch(client: ApiClient, *operations: Any, **more: Any) -> Any:
 
 
 def refused(response: Any, code: str, status: int) -> dict[str, Any]:
-    """Return the details of an error after checking its code, status and shape against the contract."""
+    """Return the details of an error after checking its code, status and shape against the
+    contract.
+    """
     error = error_of(response)
     assert (error["code"], response.status_code) == (code, status), error
     assert error["message"] and isinstance(error["suggestion"], str)

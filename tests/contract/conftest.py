@@ -22,10 +22,14 @@ def client(alice: User) -> ApiClient:
 
 @pytest.fixture
 def backlog(alice: User, client: ApiClient) -> ApiClient:
-    """Create TASK-0039 of the specs in EPIC-0002, a finished task it depends on, and the archived TASK-0001."""
+    """Create TASK-0039 of the specs in EPIC-0002, a finished task it depends on, and the archived
+    TASK-0001.
+    """
     actor = as_actor(alice)
     write_path.create_item(actor, "epic", {"title": "Authentication", "labels": ["auth"]}, number=2)
-    write_path.create_item(actor, "task", {"title": "Old", "description": "gone", "evidence": ["e"]}, number=1)
+    write_path.create_item(
+        actor, "task", {"title": "Old", "description": "gone", "evidence": ["e"]}, number=1
+    )
     write_path.create_item(actor, "task", {"title": "Ground work", "status": "done"}, number=38)
     values = {
         "title": "Writable resources for auth",

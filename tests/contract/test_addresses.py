@@ -1,4 +1,6 @@
-"""Test contract section 3, adr-0001 sections 1 and 3, adr-0006: every URI pattern, read over REST."""
+"""Test contract section 3, adr-0001 sections 1 and 3, adr-0006: every URI pattern, read over
+REST.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -36,15 +38,25 @@ READ_ONLY = {"read": True, "write": False, "delete": False, "share": False}
         (f"{TASK}/blocked_reason/0", "text/plain", "none yet"),
         (f"{TASK}/depends_on", "application/json", ["TASK-0038"]),
         (f"{TASK}/depends_on/0", "text/plain", "TASK-0038"),
-        (f"{TASK}/references", "application/json", [{"url": "https://example.org/a", "title": "A"}]),
-        (f"{TASK}/references/0", "application/json", {"url": "https://example.org/a", "title": "A"}),
+        (
+            f"{TASK}/references",
+            "application/json",
+            [{"url": "https://example.org/a", "title": "A"}],
+        ),
+        (
+            f"{TASK}/references/0",
+            "application/json",
+            {"url": "https://example.org/a", "title": "A"},
+        ),
         (f"{EPIC}/title", "text/plain", "Authentication"),
         (f"{EPIC}/labels/0", "text/plain", "auth"),
         (f"{ARCHIVED}/title", "text/plain", "Old"),
         (f"{ARCHIVED}/evidence/0", "text/plain", "e"),
     ],
 )
-def test_fields_and_elements_have_addresses(backlog: ApiClient, uri: str, mime_type: str, value: Any) -> None:
+def test_fields_and_elements_have_addresses(
+    backlog: ApiClient, uri: str, mime_type: str, value: Any
+) -> None:
     reading = read(backlog, uri).json()
     assert (reading["uri"], reading["mime_type"], reading["contents"]) == (uri, mime_type, value)
 
@@ -102,13 +114,18 @@ def test_the_schema_says_what_each_field_takes(backlog: ApiClient, bob: User) ->
     for uri, reader in ((TASK, backlog), (TASK, ApiClient(bob)), (ARCHIVED, backlog)):
         for field in contents(reader, f"{uri}/schema")["properties"].values():
             capabilities = read(reader, field["uri"]).json()["capabilities"]
-            assert (field["writable"], field["operations"]) == (capabilities["writable"], capabilities["operations"])
+            assert (field["writable"], field["operations"]) == (
+                capabilities["writable"],
+                capabilities["operations"],
+            )
 
 
 @pytest.mark.parametrize("base", [TASK, ARCHIVED])
 def test_histories_and_comments_have_addresses(backlog: ApiClient, base: str) -> None:
     whole = contents(backlog, f"{base}/versions")["results"]
-    assert [entry["version"] for entry in whole] == sorted((entry["version"] for entry in whole), reverse=True)
+    assert [entry["version"] for entry in whole] == sorted(
+        (entry["version"] for entry in whole), reverse=True
+    )
     assert whole[0]["etag"] == etag_of(backlog, base)
     assert {"version", "etag", "timestamp", "author", "operation"} <= set(whole[0])
     [first] = contents(backlog, f"{base}/title/versions")["results"]
@@ -124,7 +141,9 @@ def test_an_archived_epic_still_shows_its_tasks(backlog: ApiClient) -> None:
     refused(read(backlog, "mcp://backlog/archive/EPIC-0001/tasks"), "not_found", 404)
 
 
-@pytest.mark.parametrize("part", ["", "/title", "/file", "/metadata", "/schema", "/versions", "/comments", "/tasks"])
+@pytest.mark.parametrize(
+    "part", ["", "/title", "/file", "/metadata", "/schema", "/versions", "/comments", "/tasks"]
+)
 def test_what_is_not_archived_is_not_in_the_archive(backlog: ApiClient, part: str) -> None:
     refused(read(backlog, f"mcp://backlog/archive/TASK-0039{part}"), "not_found", 404)
 
@@ -137,21 +156,42 @@ def test_a_reading_carries_what_a_writer_needs(backlog: ApiClient, bob: User) ->
     }  # fmt: skip
     assert reading["size"] == len(DESCRIPTION) and response["ETag"] == f'"{reading["etag"]}"'
     text = ["str_replace", "insert", "append", "prepend", "delete", "set", "restore"]
-    assert reading["capabilities"] == {"readable": True, "writable": True, "subscribable": True, "operations": text}
+    assert reading["capabilities"] == {
+        "readable": True,
+        "writable": True,
+        "subscribable": True,
+        "operations": text,
+    }
     assert reading["permissions"] == {"read": True, "write": True, "delete": True, "share": True}
-    for reader, uri in ((ApiClient(bob), f"{TASK}/description"), (backlog, f"{ARCHIVED}/description")):
+    for reader, uri in (
+        (ApiClient(bob), f"{TASK}/description"),
+        (backlog, f"{ARCHIVED}/description"),
+    ):
         seen = read(reader, uri).json()
         assert (seen["capabilities"]["writable"], seen["capabilities"]["operations"]) == (False, [])
         assert seen["permissions"] == READ_ONLY
 
 
-@pytest.mark.parametrize("part", ["", "/description", "/file", "/metadata", "/evidence", "/evidence/1"])
+@pytest.mark.parametrize(
+    "part", ["", "/description", "/file", "/metadata", "/evidence", "/evidence/1"]
+)
 @pytest.mark.parametrize("form", ["{}?version=1", "{}@v1"])
 def test_any_versioned_address_reads_as_it_was(backlog: ApiClient, part: str, form: str) -> None:
     before = read(backlog, TASK + part).json()
-    write(backlog, TASK, {"type": "merge", "value": {"description": "new", "evidence": ["x", "y"], "status": "done"}})
+    write(
+        backlog,
+        TASK,
+        {
+            "type": "merge",
+            "value": {"description": "new", "evidence": ["x", "y"], "status": "done"},
+        },
+    )
     then = read(backlog, form.format(TASK + part)).json()
-    assert (then["contents"], then["etag"], then["version"]) == (before["contents"], before["etag"], 1)
+    assert (then["contents"], then["etag"], then["version"]) == (
+        before["contents"],
+        before["etag"],
+        1,
+    )
     assert then["permissions"] == READ_ONLY
     assert contents(backlog, TASK + part) != before["contents"]
 
@@ -184,12 +224,16 @@ def test_binary_travels_as_base64(client: ApiClient, files: Path) -> None:
         ("mcp://backlog/artifacts", ["artifacts/task-0060"]),
     ],
 )
-def test_a_folder_lists_its_children(client: ApiClient, files: Path, uri: str, children: list[str]) -> None:
+def test_a_folder_lists_its_children(
+    client: ApiClient, files: Path, uri: str, children: list[str]
+) -> None:
     listed = contents(client, uri)
     assert [row["path"] for row in listed["results"]] == children
     page = contents(client, f"{uri}?limit=1")
     if page["next_cursor"]:
-        page["results"] += contents(client, f"{uri}?limit=1&cursor={page['next_cursor']}")["results"]
+        page["results"] += contents(client, f"{uri}?limit=1&cursor={page['next_cursor']}")[
+            "results"
+        ]
     assert page["results"] == listed["results"]
     refused(read(client, f"{uri}?cursor=nonsense"), "validation_failed", 400)
 
@@ -199,7 +243,14 @@ def test_a_fragment_is_for_viewers_and_changes_nothing_of_what_is_read(
 ) -> None:
     mirrored = "mcp://backlog/resources/docs/adr/0004-mcp-resource-viewer.md"
     local = f"file://{files}/docs/adr/0004-mcp-resource-viewer.md"
-    for uri in (TASK, f"{TASK}/description", f"{TASK}@v1", "mcp://backlog/tasks?limit=1", mirrored, local):
+    for uri in (
+        TASK,
+        f"{TASK}/description",
+        f"{TASK}@v1",
+        "mcp://backlog/tasks?limit=1",
+        mirrored,
+        local,
+    ):
         plain = read(client, uri).json()
         for fragment in ("#L10-L20", "#a-section", "#"):
             assert read(client, uri + fragment).json() == plain | {"uri": uri + fragment}
@@ -207,31 +258,47 @@ def test_a_fragment_is_for_viewers_and_changes_nothing_of_what_is_read(
 
 def test_a_write_to_a_fragment_is_refused(backlog: ApiClient) -> None:
     before = contents(backlog, f"{TASK}/description")
-    details = refused(write(backlog, f"{TASK}/description#L1", {"type": "append", "content": "x"}), "invalid_uri", 400)
+    details = refused(
+        write(backlog, f"{TASK}/description#L1", {"type": "append", "content": "x"}),
+        "invalid_uri",
+        400,
+    )
     assert details["fragment"] == "L1" and details["patterns"]
     assert contents(backlog, f"{TASK}/description") == before
 
 
-def test_the_file_address_of_a_folder_lists_it_as_its_own_does(client: ApiClient, files: Path) -> None:
+def test_the_file_address_of_a_folder_lists_it_as_its_own_does(
+    client: ApiClient, files: Path
+) -> None:
     for folder in ("docs", "docs/adr"):
         local, mirrored = f"file://{files}/{folder}", f"mcp://backlog/resources/{folder}"
         assert contents(client, local) == contents(client, mirrored)
         assert contents(client, f"{local}?limit=1") == contents(client, f"{mirrored}?limit=1")
     first = contents(client, f"file://{files}/docs?limit=1")
     rest = contents(client, f"file://{files}/docs?cursor={first['next_cursor']}")
-    assert first["results"] + rest["results"] == contents(client, "mcp://backlog/resources/docs")["results"]
+    assert (
+        first["results"] + rest["results"]
+        == contents(client, "mcp://backlog/resources/docs")["results"]
+    )
     refused(read(client, f"file://{files}"), "not_found", 404)
     refused(read(client, f"file://{files}/docs?nothing=1"), "validation_failed", 400)
 
 
 def test_file_addresses_resolve_inside_a_root_alone(client: ApiClient, files: Path) -> None:
     assert contents(client, f"file://{files}/docs/adr/0004-mcp-resource-viewer.md") == ADR
-    for outside in (files / "secret.txt", files / "docs/link.txt", files / "docs/none.md", Path("/etc/passwd")):
+    for outside in (
+        files / "secret.txt",
+        files / "docs/link.txt",
+        files / "docs/none.md",
+        Path("/etc/passwd"),
+    ):
         refused(read(client, f"file://{outside}"), "not_found", 404)
     refused(read(client, f"file://{files}/docs/../secret.txt"), "invalid_uri", 400)
 
 
-@pytest.mark.parametrize("uri", ["admin://users", "admin://roles", "admin://config/oauth", "admin://config/sync"])
+@pytest.mark.parametrize(
+    "uri", ["admin://users", "admin://roles", "admin://config/oauth", "admin://config/sync"]
+)
 def test_what_admins_see_is_not_there_for_others(client: ApiClient, carol: User, uri: str) -> None:
     assert contents(ApiClient(carol), uri)
     refused(read(client, uri), "not_found", 404)
@@ -292,6 +359,12 @@ def test_what_is_no_address_is_answered_with_the_patterns(backlog: ApiClient, ur
         ("auth://status?colour=red", []),
     ],
 )
-def test_an_unknown_parameter_is_answered_with_the_known_ones(backlog: ApiClient, uri: str, known: list[str]) -> None:
+def test_an_unknown_parameter_is_answered_with_the_known_ones(
+    backlog: ApiClient, uri: str, known: list[str]
+) -> None:
     details = refused(read(backlog, uri), "validation_failed", 400)
-    assert (details["field"], details["value"], details["allowed_values"]) == ("colour", "red", known)
+    assert (details["field"], details["value"], details["allowed_values"]) == (
+        "colour",
+        "red",
+        known,
+    )

@@ -18,7 +18,10 @@ def test_the_batch_of_the_spec_is_all_or_nothing(backlog: ApiClient) -> None:
     operations = [
         append("\n## New Section\n..."),
         {"uri": f"{TASK}/status", "operation": {"type": "set", "value": "in_progress"}},
-        {"uri": f"{TASK}/evidence", "operation": {"type": "array_append", "value": "Updated description"}},
+        {
+            "uri": f"{TASK}/evidence",
+            "operation": {"type": "array_append", "value": "Updated description"},
+        },
     ]
     wrong = {"uri": f"{TASK}/status", "operation": {"type": "set", "value": "no"}}
     untouched = contents(backlog, TASK)
@@ -26,10 +29,15 @@ def test_the_batch_of_the_spec_is_all_or_nothing(backlog: ApiClient) -> None:
     assert refused(failed, "validation_failed", 400)["operation_index"] == 3
     assert contents(backlog, TASK) == untouched
     done = write_batch(backlog, *operations, atomic=True).json()
-    assert [set(result) for result in done["results"]] == [{"uri", "etag", "version", "mime_type", "size", "diff"}] * 3
+    assert [set(result) for result in done["results"]] == [
+        {"uri", "etag", "version", "mime_type", "size", "diff"}
+    ] * 3
     assert contents(backlog, TASK)["evidence"][-1] == "Updated description"
     partly = write_batch(backlog, wrong, append("x"), atomic=False).json()
-    assert partly["results"][0]["error"]["code"] == "validation_failed" and "etag" in partly["results"][1]
+    assert (
+        partly["results"][0]["error"]["code"] == "validation_failed"
+        and "etag" in partly["results"][1]
+    )
 
 
 def test_a_rehearsal_answers_diffs_and_the_etag_that_binds_them(backlog: ApiClient) -> None:
@@ -61,7 +69,9 @@ def test_a_key_repeats_the_answer_and_refuses_another_body(backlog: ApiClient, c
     assert contents(backlog, f"{TASK}/description") == f"{DESCRIPTION}once\n"
     for other in ({"atomic": False}, {"dry_run": True}):
         details = refused(
-            write_batch(backlog, append("once\n"), idempotency_key="k", **other), "validation_failed", 400
+            write_batch(backlog, append("once\n"), idempotency_key="k", **other),
+            "validation_failed",
+            400,
         )
         assert details["field"] == "idempotency_key"
     refused(write_batch(backlog, append("other"), idempotency_key="k"), "validation_failed", 400)
@@ -85,7 +95,10 @@ def test_a_key_repeats_the_answer_and_refuses_another_body(backlog: ApiClient, c
     ],
 )
 def test_a_bad_batch_is_refused_whole(backlog: ApiClient, body: dict[str, Any], field: str) -> None:
-    assert refused(backlog.post("/api/v1/write_batch/", body), "validation_failed", 400)["field"] == field
+    assert (
+        refused(backlog.post("/api/v1/write_batch/", body), "validation_failed", 400)["field"]
+        == field
+    )
     assert contents(backlog, f"{TASK}/description") == DESCRIPTION
 
 

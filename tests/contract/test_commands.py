@@ -13,7 +13,14 @@ from tests.contract.calling import TASK, contents
 
 TREE = Path(__file__).parent.parent / "fixtures" / "backlog_mcp_tree"
 COMMANDS = {
-    "resources_app": ["create_token", "import_backlog", "export_backlog", "sync_ib", "scan_resources", "resolve_uri"],
+    "resources_app": [
+        "create_token",
+        "import_backlog",
+        "export_backlog",
+        "sync_ib",
+        "scan_resources",
+        "resolve_uri",
+    ],
     "search_app": ["reindex"],
     "backlog_site": ["mcp_stdio", "doctor", "backup", "restore"],
 }
@@ -34,10 +41,16 @@ def run_refused(*arguments: object) -> str:
 
 
 def texts(folder: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    }
 
 
-@pytest.mark.parametrize(("app", "name"), [(app, name) for app, names in COMMANDS.items() for name in names])
+@pytest.mark.parametrize(
+    ("app", "name"), [(app, name) for app, names in COMMANDS.items() for name in names]
+)
 def test_every_command_says_what_it_does(app: str, name: str) -> None:
     assert load_command_class(app, name).help
 
@@ -68,7 +81,10 @@ def test_a_tree_goes_in_and_out_without_loss(carol: User, tmp_path: Path) -> Non
     assert "created" not in run_refused("import_backlog", TREE)
     run("export_backlog", tmp_path / "one")
     exported = texts(tmp_path / "one")
-    assert "unchanged" in run("export_backlog", tmp_path / "one") and texts(tmp_path / "one") == exported
+    assert (
+        "unchanged" in run("export_backlog", tmp_path / "one")
+        and texts(tmp_path / "one") == exported
+    )
     again = run("import_backlog", tmp_path / "one")
     assert "created" not in again and "changed" not in again.replace("unchanged", "")
 
@@ -84,8 +100,15 @@ def test_a_folder_that_cannot_be_written_is_said_so(carol: User, tmp_path: Path)
 def test_addresses_resolve_and_links_are_converted(backlog: ApiClient, files: Path) -> None:
     path = files / "docs" / "adr" / "0004-mcp-resource-viewer.md"
     uri = "mcp://backlog/resources/docs/adr/0004-mcp-resource-viewer.md"
-    assert run("resolve_uri", uri).strip() == run("resolve_uri", f"file://{path}").strip() == str(path)
-    for wrong in (f"file://{files}/secret.txt", "mcp://backlog/resources/docs/none.md", "nonsense", TASK):
+    assert (
+        run("resolve_uri", uri).strip() == run("resolve_uri", f"file://{path}").strip() == str(path)
+    )
+    for wrong in (
+        f"file://{files}/secret.txt",
+        "mcp://backlog/resources/docs/none.md",
+        "nonsense",
+        TASK,
+    ):
         with pytest.raises(CommandError):
             run("resolve_uri", wrong)
     links = f"[a](file://{path}) and [b](file:///home/me/b.md)"

@@ -22,7 +22,9 @@ READABLE = [
 
 
 @pytest.mark.parametrize("path", READABLE)
-def test_viewers_read_every_path_and_strangers_none(backlog: ApiClient, bob: User, path: str) -> None:
+def test_viewers_read_every_path_and_strangers_none(
+    backlog: ApiClient, bob: User, path: str
+) -> None:
     assert ApiClient(bob).get(path).status_code == 200
     refused(ApiClient().get(path), "unauthenticated", 401)
 
@@ -32,9 +34,13 @@ def test_health_and_discovery_are_for_everybody(db: None, path: str) -> None:
     assert ApiClient().get(path).status_code == 200
 
 
-@pytest.mark.parametrize("path", [path for path in READABLE if path.startswith("/api/v1/") or "/mcp/" in path])
+@pytest.mark.parametrize(
+    "path", [path for path in READABLE if path.startswith("/api/v1/") or "/mcp/" in path]
+)
 def test_no_path_ignores_a_parameter_it_does_not_know(backlog: ApiClient, path: str) -> None:
-    details = refused(backlog.get(f"{path}{'&' if '?' in path else '?'}colour=red"), "validation_failed", 400)
+    details = refused(
+        backlog.get(f"{path}{'&' if '?' in path else '?'}colour=red"), "validation_failed", 400
+    )
     assert details["field"] == "colour" and isinstance(details["allowed_values"], list)
 
 
@@ -65,7 +71,9 @@ def test_viewers_and_read_tokens_write_nothing(
     assert backlog.request(method, path, body).status_code in {200, 201, 204}
 
 
-def test_a_browser_session_writes_with_its_csrf_token_alone(backlog: ApiClient, alice: User) -> None:
+def test_a_browser_session_writes_with_its_csrf_token_alone(
+    backlog: ApiClient, alice: User
+) -> None:
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(alice)
     sent = {"path": "/api/v1/tasks/", "data": {"title": "x"}, "content_type": "application/json"}
@@ -112,14 +120,22 @@ def test_the_viewers_form_of_a_task_and_its_file(backlog: ApiClient) -> None:
         "md",
     )
     task = backlog.get(f"/mcp/resource?uri={TASK}").json()
-    assert (task["type"], task["ext"]) == ("application/json", "json") and '"id": "TASK-0039"' in task["content"]
+    assert (task["type"], task["ext"]) == (
+        "application/json",
+        "json",
+    ) and '"id": "TASK-0039"' in task["content"]
 
 
 @pytest.mark.parametrize("fragment", ["", "#L1-L2", "#a-section"])
-def test_both_addresses_of_a_file_show_its_path_below_its_root(client: ApiClient, files: Path, fragment: str) -> None:
+def test_both_addresses_of_a_file_show_its_path_below_its_root(
+    client: ApiClient, files: Path, fragment: str
+) -> None:
     for address in (f"file://{files}/docs/adr/0004-mcp-resource-viewer.md", ADR):
         shown = client.get(f"/mcp/resource?uri={quote(address + fragment)}").json()
-        assert (shown["path"], shown["content"]) == ("adr/0004-mcp-resource-viewer.md", "# MCP resource viewer\n")
+        assert (shown["path"], shown["content"]) == (
+            "adr/0004-mcp-resource-viewer.md",
+            "# MCP resource viewer\n",
+        )
         assert shown["uri"] == address + fragment
 
 
@@ -134,11 +150,15 @@ def test_both_addresses_of_a_file_show_its_path_below_its_root(client: ApiClient
         ("file:///etc/passwd", "not_found", 404),
     ],
 )
-def test_the_viewers_errors_are_those_of_the_contract(backlog: ApiClient, uri: str, code: str, status: int) -> None:
+def test_the_viewers_errors_are_those_of_the_contract(
+    backlog: ApiClient, uri: str, code: str, status: int
+) -> None:
     refused(backlog.get(f"/mcp/resource?uri={quote(uri)}"), code, status)
 
 
-@pytest.mark.django_db(transaction=True, serialized_rollback=True)  # the feed waits for running transactions to end
+@pytest.mark.django_db(
+    transaction=True, serialized_rollback=True
+)  # the feed waits for running transactions to end
 def test_the_feed_goes_on_where_a_caller_stopped(backlog: ApiClient) -> None:
     seen = backlog.get("/api/v1/changes/?since=").json()
     assert {change["id"] for change in seen["results"]} >= {"TASK-0039", "EPIC-0002", "TASK-0001"}
@@ -153,6 +173,8 @@ def test_the_feed_goes_on_where_a_caller_stopped(backlog: ApiClient) -> None:
 
 
 @pytest.mark.parametrize("method", ["put", "post"])
-def test_a_method_that_is_not_there_has_the_same_error_body(backlog: ApiClient, method: str) -> None:
+def test_a_method_that_is_not_there_has_the_same_error_body(
+    backlog: ApiClient, method: str
+) -> None:
     response = backlog.request(method, "/api/v1/tasks/TASK-0039/", {"title": "x"})
     assert (response.status_code, error_of(response)["code"]) == (405, "invalid_operation")

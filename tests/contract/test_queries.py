@@ -1,4 +1,6 @@
-"""Test contract section 5, adr-0001 section 5: the query language, by URI and by REST, which share one parser."""
+"""Test contract section 5, adr-0001 section 5: the query language, by URI and by REST, which share
+one parser.
+"""
 
 from typing import Any
 from urllib.parse import quote
@@ -12,13 +14,43 @@ from tests.contract.calling import contents, read, refused
 from tests.factories import as_actor
 
 TASKS: list[dict[str, Any]] = [
-    {"title": "Sign in, auth first", "epic_id": "EPIC-0002", "priority": "urgent", "labels": ["auth", "web"]},
-    {"title": 'Say "no" & mean it', "status": "in_progress", "assignee": "alice", "due_date": "2026-12-01"},
-    {"title": "Authentication by key", "epic_id": "EPIC-0002", "status": "done", "labels": ["auth"]},
+    {
+        "title": "Sign in, auth first",
+        "epic_id": "EPIC-0002",
+        "priority": "urgent",
+        "labels": ["auth", "web"],
+    },
+    {
+        "title": 'Say "no" & mean it',
+        "status": "in_progress",
+        "assignee": "alice",
+        "due_date": "2026-12-01",
+    },
+    {
+        "title": "Authentication by key",
+        "epic_id": "EPIC-0002",
+        "status": "done",
+        "labels": ["auth"],
+    },
     {"title": "Задача", "depends_on": ["TASK-0001"], "assignee": "bob", "priority": "low"},
-    {"title": "Blocked", "status": "blocked", "depends_on": ["TASK-0003"], "due_date": "2026-11-01"},
+    {
+        "title": "Blocked",
+        "status": "blocked",
+        "depends_on": ["TASK-0003"],
+        "due_date": "2026-11-01",
+    },
 ]
-KNOWN = ["status", "epic_id", "parent_id", "assignee", "label", "priority", "id", "title", "description"]
+KNOWN = [
+    "status",
+    "epic_id",
+    "parent_id",
+    "assignee",
+    "label",
+    "priority",
+    "id",
+    "title",
+    "description",
+]
 
 
 @pytest.fixture
@@ -30,7 +62,10 @@ def team(alice: User, bob: User, client: ApiClient) -> ApiClient:
 
 
 def escaped(query: str) -> str:
-    return "&".join(f"{name}={quote(value)}" for name, _, value in (pair.partition("=") for pair in query.split("&")))
+    return "&".join(
+        f"{name}={quote(value)}"
+        for name, _, value in (pair.partition("=") for pair in query.split("&"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,15 +110,23 @@ def escaped(query: str) -> str:
         ("filter=status:open&filter=epic_id:EPIC-0002", [1]),
     ],
 )
-def test_every_form_of_a_filter_by_uri_and_by_rest(team: ApiClient, query: str, numbers: list[int]) -> None:
+def test_every_form_of_a_filter_by_uri_and_by_rest(
+    team: ApiClient, query: str, numbers: list[int]
+) -> None:
     listed = team.get(f"/api/v1/tasks/?{escaped(query)}").json()
-    assert sorted(row["id"] for row in listed["results"]) == [f"TASK-{number:04d}" for number in numbers]
+    assert sorted(row["id"] for row in listed["results"]) == [
+        f"TASK-{number:04d}" for number in numbers
+    ]
     assert (listed["total"], listed["next_cursor"]) == (len(numbers), None)
     assert contents(team, f"mcp://backlog/tasks?{escaped(query)}") == listed
 
 
 def test_the_examples_of_the_specs_need_no_escapes(team: ApiClient) -> None:
-    for query in ("filter=status:open,epic_id:EPIC-0002", "filter=created_at>2026-01-01", 'filter=title~"auth"'):
+    for query in (
+        "filter=status:open,epic_id:EPIC-0002",
+        "filter=created_at>2026-01-01",
+        'filter=title~"auth"',
+    ):
         assert contents(team, f"mcp://backlog/tasks?{query}")["total"] >= 1
 
 
@@ -99,7 +142,9 @@ def test_the_examples_of_the_specs_need_no_escapes(team: ApiClient) -> None:
         ("", [5, 4, 3, 2, 1]),
     ],
 )
-def test_an_order_holds_over_pages_by_cursor_and_by_offset(team: ApiClient, query: str, numbers: list[int]) -> None:
+def test_an_order_holds_over_pages_by_cursor_and_by_offset(
+    team: ApiClient, query: str, numbers: list[int]
+) -> None:
     expected = [f"TASK-{number:04d}" for number in numbers]
     assert [row["id"] for row in team.get(f"/api/v1/tasks/?{query}").json()["results"]] == expected
     by_cursor, cursor = [], ""
@@ -110,7 +155,10 @@ def test_an_order_holds_over_pages_by_cursor_and_by_offset(team: ApiClient, quer
         if page["next_cursor"] is None:
             break
         cursor = f"&cursor={page['next_cursor']}"
-    by_offset = [team.get(f"/api/v1/tasks/?{query}&limit=1&offset={at}").json()["results"][0] for at in range(5)]
+    by_offset = [
+        team.get(f"/api/v1/tasks/?{query}&limit=1&offset={at}").json()["results"][0]
+        for at in range(5)
+    ]
     assert [row["id"] for row in by_cursor] == [row["id"] for row in by_offset] == expected
 
 
@@ -122,7 +170,10 @@ def test_an_order_holds_over_pages_by_cursor_and_by_offset(team: ApiClient, quer
             "aggregate=count&group_by=status",
             {"open": 2, "in_progress": 1, "blocked": 1, "done": 1, "cancelled": 0},
         ),
-        ("aggregate=count&group_by=priority", {"none": 3, "low": 1, "medium": 0, "high": 0, "urgent": 1}),
+        (
+            "aggregate=count&group_by=priority",
+            {"none": 3, "low": 1, "medium": 0, "high": 0, "urgent": 1},
+        ),
         ("aggregate=count&group_by=epic_id", {"": 3, "EPIC-0002": 2}),
         ("aggregate=count&group_by=assignee", {"": 3, "alice": 1, "bob": 1}),
         ("aggregate=count&group_by=label", {"auth": 2, "web": 1}),
@@ -144,9 +195,17 @@ def test_counts_by_group(team: ApiClient, query: str, counts: dict[str, int]) ->
         ("priority=p1", "priority", ["none", "low", "medium", "high", "urgent"]),
         ("ready=maybe", "ready", ["true", "false"]),
         ("order=up", "order", ["asc", "desc"]),
-        ("sort=colour", "sort", ["id", "title", "status", "priority", "due_date", "created_at", "updated_at"]),
+        (
+            "sort=colour",
+            "sort",
+            ["id", "title", "status", "priority", "due_date", "created_at", "updated_at"],
+        ),
         ("aggregate=sum", "aggregate", ["count"]),
-        ("aggregate=count&group_by=title", "group_by", ["status", "priority", "assignee", "label", "epic_id"]),
+        (
+            "aggregate=count&group_by=title",
+            "group_by",
+            ["status", "priority", "assignee", "label", "epic_id"],
+        ),
         ("filter=colour:red", "colour", KNOWN),
         ("filter=status=open", "filter", [":", "!=", ">=", "<=", ">", "<", "~"]),
         ("filter=status>open", "status", [":", "!="]),
@@ -158,7 +217,10 @@ def test_counts_by_group(team: ApiClient, query: str, counts: dict[str, int]) ->
 def test_what_is_unknown_is_answered_with_what_is_known(
     team: ApiClient, query: str, field: str, allowed: list[str]
 ) -> None:
-    for response in (team.get(f"/api/v1/tasks/?{escaped(query)}"), read(team, f"mcp://backlog/tasks?{escaped(query)}")):
+    for response in (
+        team.get(f"/api/v1/tasks/?{escaped(query)}"),
+        read(team, f"mcp://backlog/tasks?{escaped(query)}"),
+    ):
         details = refused(response, "validation_failed", 400)
         assert (details["field"], details["allowed_values"][: len(allowed)]) == (field, allowed)
         assert details["value"]
@@ -187,7 +249,10 @@ def test_what_is_unknown_is_answered_with_what_is_known(
     ],
 )
 def test_a_bad_query_names_its_fault(team: ApiClient, query: str, field: str) -> None:
-    assert refused(team.get(f"/api/v1/tasks/?{escaped(query)}"), "validation_failed", 400)["field"] == field
+    assert (
+        refused(team.get(f"/api/v1/tasks/?{escaped(query)}"), "validation_failed", 400)["field"]
+        == field
+    )
 
 
 def test_a_cursor_belongs_to_its_order(team: ApiClient) -> None:
@@ -196,7 +261,9 @@ def test_a_cursor_belongs_to_its_order(team: ApiClient) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 200])
-def test_a_page_has_1_to_200_entries_and_50_without_a_limit(team: ApiClient, alice: User, limit: int) -> None:
+def test_a_page_has_1_to_200_entries_and_50_without_a_limit(
+    team: ApiClient, alice: User, limit: int
+) -> None:
     for number in range(60):
         write_path.create_item(as_actor(alice), "task", {"title": f"More {number}"})
     assert len(team.get("/api/v1/tasks/").json()["results"]) == 50

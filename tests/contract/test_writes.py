@@ -1,4 +1,6 @@
-"""Test contract section 4, adr-0001 sections 2, 4, 8 and 9: every operation, ETag and error, written over REST."""
+"""Test contract section 4, adr-0001 sections 2, 4, 8 and 9: every operation, ETag and error,
+written over REST.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,10 @@ TEXT = ["str_replace", "insert", "append", "prepend", "delete", "set", "restore"
 ARRAY = ["array_append", "array_prepend", "array_insert", "array_remove", "set", "restore"]
 OBJECT = ["set", "merge", "delete_field", "restore"]
 STATUSES = ["open", "in_progress", "blocked", "done", "cancelled"]
-REFERENCE, OTHER = {"url": "https://example.org/a", "title": "A"}, {"url": "https://example.org/b", "title": "B"}
+REFERENCE, OTHER = (
+    {"url": "https://example.org/a", "title": "A"},
+    {"url": "https://example.org/b", "title": "B"},
+)
 LITERAL = r"$& $1 \1 \g<0> 漢"
 
 
@@ -35,13 +40,21 @@ LITERAL = r"$& $1 \1 \g<0> 漢"
         ({"type": "set", "value": "whole"}, "whole"),
     ],
 )  # fmt: skip
-def test_a_text_is_edited_by_what_changes(backlog: ApiClient, operation: dict[str, Any], expected: str) -> None:
+def test_a_text_is_edited_by_what_changes(
+    backlog: ApiClient, operation: dict[str, Any], expected: str
+) -> None:
     answer = write(backlog, f"{TASK}/description", operation)
     assert answer.status_code == 200
     body = answer.json()
     assert set(body) == {"uri", "etag", "version", "mime_type", "size", "diff"}
-    assert (body["uri"], body["version"], body["mime_type"]) == (f"{TASK}/description", 2, "text/markdown")
-    assert body["size"] == len(expected.encode()) and body["diff"].startswith("--- description\n+++ description\n@@")
+    assert (body["uri"], body["version"], body["mime_type"]) == (
+        f"{TASK}/description",
+        2,
+        "text/markdown",
+    )
+    assert body["size"] == len(expected.encode()) and body["diff"].startswith(
+        "--- description\n+++ description\n@@"
+    )
     assert contents(backlog, f"{TASK}/description") == expected
     assert body["etag"] == etag_of(backlog, f"{TASK}/description") == answer["ETag"].strip('"')
 
@@ -90,14 +103,18 @@ def test_fields_and_elements_are_written_in_place(
 def test_a_whole_thing_is_set_merged_cleared_and_restored(backlog: ApiClient) -> None:
     answer = write(backlog, TASK, {"type": "set", "field": "status", "value": "done"}).json()
     assert answer["diff"] == {"status": {"before": "open", "after": "done"}}
-    merged = write(backlog, EPIC, {"type": "merge", "value": {"priority": "low", "labels": ["a", "b"]}}).json()
+    merged = write(
+        backlog, EPIC, {"type": "merge", "value": {"priority": "low", "labels": ["a", "b"]}}
+    ).json()
     assert merged["diff"]["labels"] == {"before": ["auth"], "after": ["a", "b"]}
     assert write(backlog, TASK, {"type": "delete_field", "field": "due_date"}).status_code == 200
     assert contents(backlog, TASK)["due_date"] is None
     assert write(backlog, TASK, {"type": "restore", "version": 1}).status_code == 200
     now = contents(backlog, TASK)
     assert (now["status"], now["due_date"], now["version"]) == ("open", "2026-12-24", 4)
-    assert write(backlog, f"{EPIC}/labels", {"type": "restore", "version": 1}).json()["diff"]["after"] == ["auth"]
+    assert write(backlog, f"{EPIC}/labels", {"type": "restore", "version": 1}).json()["diff"][
+        "after"
+    ] == ["auth"]
 
 
 def test_a_text_file_answers_with_the_diff_of_its_text(client: ApiClient, files: Path) -> None:
@@ -137,9 +154,16 @@ def test_a_text_file_answers_with_the_diff_of_its_text(client: ApiClient, files:
 def test_an_operation_that_is_not_for_this_kind_is_answered_with_those_that_are(
     backlog: ApiClient, uri: str, allowed: list[str]
 ) -> None:
-    files = ({"path": "bytes.bin", "content": "AAEC", "encoding": "base64"}, {"path": "notes/a.md", "content": "x"})
+    files = (
+        {"path": "bytes.bin", "content": "AAEC", "encoding": "base64"},
+        {"path": "notes/a.md", "content": "x"},
+    )
     assert [backlog.post("/api/v1/resources/", file).status_code for file in files] == [201, 201]
-    operation = {"type": "array_append", "value": "x"} if "append" in allowed else {"type": "append", "content": "x"}
+    operation = (
+        {"type": "array_append", "value": "x"}
+        if "append" in allowed
+        else {"type": "append", "content": "x"}
+    )
     for wrong in (operation, {"type": "fly"}):
         assert refused(write(backlog, uri, wrong), "invalid_operation", 400)["allowed"] == allowed
     if allowed:
@@ -153,7 +177,11 @@ def test_an_operation_that_is_not_for_this_kind_is_answered_with_those_that_are(
         ("/description", {"type": "append", "content": 5}, "content"),
         ("/description", {"type": "append", "content": "x", "where": "end"}, "where"),
         ("/description", {"type": "str_replace", "old_str": "", "new_str": "x"}, "old_str"),
-        ("/description", {"type": "str_replace", "old_str": "x", "new_str": "y", "replace_all": "yes"}, "replace_all"),
+        (
+            "/description",
+            {"type": "str_replace", "old_str": "x", "new_str": "y", "replace_all": "yes"},
+            "replace_all",
+        ),
         ("/description", {"type": "insert", "line": "1", "content": "x"}, "line"),
         ("/description", {"type": "insert", "line": True, "content": "x"}, "line"),
         ("/description", "append", "operation"),
@@ -172,7 +200,11 @@ def test_an_operation_that_is_not_for_this_kind_is_answered_with_those_that_are(
         ("/parent_id", {"type": "set", "value": "TASK-0038"}, "epic_id"),
         ("/depends_on", {"type": "array_append", "value": "TASK-9999"}, "depends_on"),
         ("/depends_on", {"type": "array_append", "value": "TASK-0039"}, "depends_on"),
-        ("/references", {"type": "array_append", "value": {"url": "javascript:alert(1)"}}, "references"),
+        (
+            "/references",
+            {"type": "array_append", "value": {"url": "javascript:alert(1)"}},
+            "references",
+        ),
         ("", {"type": "set", "value": "x"}, "field"),
         ("", {"type": "merge", "value": {"colour": "red"}}, "colour"),
         ("", {"type": "merge", "value": []}, "value"),
@@ -183,7 +215,9 @@ def test_a_bad_value_or_argument_is_named_and_nothing_is_written(
     backlog: ApiClient, part: str, operation: Any, field: str
 ) -> None:
     before = contents(backlog, TASK)
-    assert refused(write(backlog, TASK + part, operation), "validation_failed", 400)["field"] == field
+    assert (
+        refused(write(backlog, TASK + part, operation), "validation_failed", 400)["field"] == field
+    )
     assert contents(backlog, TASK) == before
 
 
@@ -227,16 +261,31 @@ def test_what_cannot_be_applied_fails_and_changes_nothing(
     backlog: ApiClient, part: str, operation: dict[str, Any]
 ) -> None:
     before = etag_of(backlog, TASK)
-    assert refused(write(backlog, TASK + part, operation), "operation_failed", 422)["operation"] == operation["type"]
+    assert (
+        refused(write(backlog, TASK + part, operation), "operation_failed", 422)["operation"]
+        == operation["type"]
+    )
     assert etag_of(backlog, TASK) == before
 
 
 @pytest.mark.parametrize("field", ["id", "type", "created_at", "updated_at", "version", "etag"])
-def test_protected_fields_are_refused_wherever_they_are_written(backlog: ApiClient, field: str) -> None:
-    refused(write(backlog, f"{TASK}/{field}", {"type": "set", "value": "x"}), "permission_denied", 403)
-    refused(write(backlog, TASK, {"type": "set", "field": field, "value": "x"}), "permission_denied", 403)
-    refused(write(backlog, TASK, {"type": "merge", "value": {field: "x"}}), "permission_denied", 403)
-    refused(write(backlog, TASK, {"type": "delete_field", "field": field}), "permission_denied", 403)
+def test_protected_fields_are_refused_wherever_they_are_written(
+    backlog: ApiClient, field: str
+) -> None:
+    refused(
+        write(backlog, f"{TASK}/{field}", {"type": "set", "value": "x"}), "permission_denied", 403
+    )
+    refused(
+        write(backlog, TASK, {"type": "set", "field": field, "value": "x"}),
+        "permission_denied",
+        403,
+    )
+    refused(
+        write(backlog, TASK, {"type": "merge", "value": {field: "x"}}), "permission_denied", 403
+    )
+    refused(
+        write(backlog, TASK, {"type": "delete_field", "field": field}), "permission_denied", 403
+    )
     refused(backlog.patch("/api/v1/tasks/TASK-0039/", {field: "x"}), "permission_denied", 403)
     refused(backlog.post("/api/v1/tasks/", {"title": "x", field: "x"}), "permission_denied", 403)
 
@@ -265,7 +314,9 @@ def test_a_stale_etag_is_answered_with_the_new_one_and_what_changed(backlog: Api
     second = write(backlog, uri, {"type": "append", "content": "theirs\n"}, etag=etag)
     details = refused(second, "conflict", 409)
     assert details["current_etag"] == first.json()["etag"] and "+mine" in details["diff"]
-    again = write(backlog, uri, {"type": "append", "content": "theirs\n"}, etag=details["current_etag"])
+    again = write(
+        backlog, uri, {"type": "append", "content": "theirs\n"}, etag=details["current_etag"]
+    )
     assert again.status_code == 200
     assert contents(backlog, uri).endswith("mine\ntheirs\n")
 
@@ -279,7 +330,10 @@ def test_the_etag_of_a_field_changes_with_that_field_alone(backlog: ApiClient) -
     assert [name for name in fields if before[name] != after[name]] == ["status"]
     assert etag_of(backlog, TASK) != whole
     moved_on = {"type": "append", "content": "x"}
-    assert write(backlog, f"{TASK}/description", moved_on, etag=before["description"]).status_code == 200
+    assert (
+        write(backlog, f"{TASK}/description", moved_on, etag=before["description"]).status_code
+        == 200
+    )
     refused(write(backlog, f"{TASK}/title", moved_on, etag=after["status"]), "conflict", 409)
 
 
@@ -291,8 +345,14 @@ def test_without_an_etag_a_delta_applies_to_what_is_there(backlog: ApiClient) ->
 
 @pytest.mark.parametrize("etag", ["", "nonsense"])
 def test_an_etag_that_was_never_given_out_is_no_permission(backlog: ApiClient, etag: str) -> None:
-    refused(write(backlog, f"{TASK}/title", {"type": "set", "value": "x"}, etag=etag), "conflict", 409)
-    refused(write(backlog, f"{TASK}/title", {"type": "set", "value": "x"}, etag=5), "validation_failed", 400)
+    refused(
+        write(backlog, f"{TASK}/title", {"type": "set", "value": "x"}, etag=etag), "conflict", 409
+    )
+    refused(
+        write(backlog, f"{TASK}/title", {"type": "set", "value": "x"}, etag=5),
+        "validation_failed",
+        400,
+    )
     assert contents(backlog, f"{TASK}/title") == "Writable resources for auth"
 
 
@@ -306,9 +366,16 @@ def test_rest_takes_if_match_and_if_none_match(backlog: ApiClient) -> None:
     for late in (
         backlog.patch(path, {"status": "open"}, If_Match=etag),
         backlog.delete(path, If_Match=etag),
-        backlog.post("/api/v1/write/", {"uri": TASK, "operation": {"type": "restore", "version": 1}}, If_Match=etag),
+        backlog.post(
+            "/api/v1/write/",
+            {"uri": TASK, "operation": {"type": "restore", "version": 1}},
+            If_Match=etag,
+        ),
     ):
-        assert refused(late, "conflict", 409)["diff"]["status"] == {"before": "open", "after": "done"}
+        assert refused(late, "conflict", 409)["diff"]["status"] == {
+            "before": "open",
+            "after": "done",
+        }
     upload = {"path": "/api/v1/resources/notes/new.md", "body": "text"}
     assert backlog.request("put", **upload, If_None_Match="*").status_code == 201
     kept = etag_of(backlog, "mcp://backlog/resources/notes/new.md")
@@ -326,7 +393,13 @@ def test_the_history_of_the_spec_names_author_operation_and_etag(backlog: ApiCli
     ]
     etags += [write(backlog, uri, operation).json()["etag"] for operation in operations]
     listed = backlog.get(f"/api/v1/versions/?uri={uri}").json()["results"]
-    assert [(entry["version"], entry["etag"]) for entry in listed] == [(3, etags[2]), (2, etags[1]), (1, etags[0])]
+    assert [(entry["version"], entry["etag"]) for entry in listed] == [
+        (3, etags[2]),
+        (2, etags[1]),
+        (1, etags[0]),
+    ]
     assert [entry["operation"] for entry in listed[:2]] == operations[::-1]
-    assert {entry["author"] for entry in listed} == {"alice"} and all(entry["timestamp"] for entry in listed)
+    assert {entry["author"] for entry in listed} == {"alice"} and all(
+        entry["timestamp"] for entry in listed
+    )
     refused(backlog.get("/api/v1/versions/?uri=mcp://backlog/tasks"), "invalid_uri", 400)

@@ -38,7 +38,9 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 @pytest.mark.django_db
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="what PgBouncer does not pass on is PostgreSQL's")
+@pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="what PgBouncer does not pass on is PostgreSQL's"
+)
 def test_a_role_can_be_given_what_each_connection_asks_for() -> None:
     (statements,) = blocks(ROOT / "docs/scaling.md", "sql")
     with connection.cursor() as cursor:
@@ -68,7 +70,9 @@ def test_the_examples_of_get_resource_run(alice: User) -> None:
 
 
 def test_the_examples_about_security_run_for_anybody(db: None) -> None:
-    lines = [line for block in blocks(ROOT / "docs/security.md", "http") for line in block.splitlines()]
+    lines = [
+        line for block in blocks(ROOT / "docs/security.md", "http") for line in block.splitlines()
+    ]
     assert len(lines) == 3
     for line in lines:
         assert ApiClient().get(line.removeprefix("GET ")).status_code == 200
@@ -112,10 +116,16 @@ def test_json_in_the_docs_is_json(page: Path) -> None:
 
 
 def test_commands_that_add_the_server_are_those_of_the_table() -> None:
-    """Compare the docs with the table. tests/mcp/conformance runs each of its commands with the real client."""
+    """Compare the docs with the table. tests/mcp/conformance runs each of its commands with the
+    real client.
+    """
     url = "http://127.0.0.1:8000/mcp"
     known = {oauth_command(url), *(one.text for one in connections(url))}
-    found = {line for page in PAGES for line in re.findall(r"^\w+ mcp add .*$", page.read_text(), re.MULTILINE)}
+    found = {
+        line
+        for page in PAGES
+        for line in re.findall(r"^\w+ mcp add .*$", page.read_text(), re.MULTILINE)
+    }
     assert found <= known
     assert {"claude", "codex", "gemini"} == {line.split()[0] for line in found}
 

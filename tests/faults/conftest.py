@@ -21,7 +21,9 @@ def redis_url() -> str:
 
 @pytest.fixture
 def postgres_home() -> Iterator[Path]:
-    """Yield a folder outside pytest's, which other users cannot enter: under root, PostgreSQL runs as another user."""
+    """Yield a folder outside pytest's, which other users cannot enter: under root, PostgreSQL runs
+    as another user.
+    """
     with tempfile.TemporaryDirectory(prefix="backlog-postgres-") as folder:
         yield Path(folder)
 

@@ -1,4 +1,6 @@
-"""Find Debian's nginx, or install it with apt if possible, for docs/nginx.conf: `python -m tests.faults.nginx`."""
+"""Find Debian's nginx, or install it with apt if possible, for docs/nginx.conf: `python -m
+tests.faults.nginx`.
+"""
 
 import os
 import re

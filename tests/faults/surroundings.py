@@ -24,7 +24,10 @@ PATIENCE_SECONDS = 180
 @contextmanager
 def served(redis_url: str, **variables: str) -> Iterator[tuple[Site, httpx.Client, str]]:
     """Yield a site, a client that writes, and the address of a description."""
-    variables = {"BACKLOG_LOCK_SECONDS": "1", "DJANGO_SETTINGS_MODULE": "tests.faults.fixture.settings"} | variables
+    variables = {
+        "BACKLOG_LOCK_SECONDS": "1",
+        "DJANGO_SETTINGS_MODULE": "tests.faults.fixture.settings",
+    } | variables
     with running_site(redis_url, **variables) as site:
         token = site.elsewhere.token(name="alice", roles=["contributor"])
         uri = f"mcp://backlog/tasks/{site.elsewhere.create(values={'title': 'Written to'}, by='alice')}/description"
@@ -41,9 +44,14 @@ def append(http: httpx.Client, site: Site, uri: str, line: str) -> httpx.Respons
     return http.post(f"{site.url}/api/v1/write/", json={"uri": uri, "operation": operation})
 
 
-def append_batch(http: httpx.Client, site: Site, uris: list[str], line: str, key: str) -> httpx.Response:
+def append_batch(
+    http: httpx.Client, site: Site, uris: list[str], line: str, key: str
+) -> httpx.Response:
     operation = {"type": "append", "content": f"{line}\n"}
-    body = {"operations": [{"uri": uri, "operation": operation} for uri in uris], "idempotency_key": key}
+    body = {
+        "operations": [{"uri": uri, "operation": operation} for uri in uris],
+        "idempotency_key": key,
+    }
     return http.post(f"{site.url}/api/v1/write_batch/", json=body | {"atomic": True})
 
 
@@ -69,7 +77,12 @@ def readiness(http: httpx.Client, site: Site) -> str:
 def says_come_back(answer: httpx.Response) -> bool:
     """Return whether the response is a 503 with Retry-After in the common error shape."""
     error = answer.json()["error"] if answer.status_code == 503 else {}
-    return bool(error and error["code"] == "unavailable" and error["retryable"] and answer.headers["Retry-After"])
+    return bool(
+        error
+        and error["code"] == "unavailable"
+        and error["retryable"]
+        and answer.headers["Retry-After"]
+    )
 
 
 def query(site: Site, statement: str) -> list[tuple[Any, ...]]:

@@ -1,4 +1,6 @@
-"""Test that a backup holds everything as of one moment, also during writes, and restores into either database."""
+"""Test that a backup holds everything as of one moment, also during writes, and restores into
+either database.
+"""
 
 import gzip
 import hashlib
@@ -52,16 +54,28 @@ def restored_elsewhere(file: Path, folder: Path) -> Path:
 def fill(alice: User, carol: User) -> Task:
     Group.objects.create(name="design").user_set.add(alice)
     epic = make_epic(title="Эпик 数据库")
-    task = make_task(title="Hidden", epic_id=epic.ref, groups=["design"], labels=["a", "b"], due_date="2026-12-01")
+    task = make_task(
+        title="Hidden",
+        epic_id=epic.ref,
+        groups=["design"],
+        labels=["a", "b"],
+        due_date="2026-12-01",
+    )
     make_task(title="Needs it", depends_on=[task.ref])
     write_path.add_comment(as_actor(alice), task_uri(task), "Said \x0b here\u2028")
-    stored_files.create_resource(as_actor(alice), "artifacts/logo.png", b"\x89PNG\r\n\x1a\n\x00\xff")
-    write_path.write(as_actor(alice), task_uri(task, "description"), {"type": "set", "value": "one\r\ntwo\n"})
+    stored_files.create_resource(
+        as_actor(alice), "artifacts/logo.png", b"\x89PNG\r\n\x1a\n\x00\xff"
+    )
+    write_path.write(
+        as_actor(alice), task_uri(task, "description"), {"type": "set", "value": "one\r\ntwo\n"}
+    )
     tokens.create(alice, "laptop", "write")
     return task
 
 
-def test_everything_comes_back_in_another_database(alice: User, carol: User, tmp_path: Path) -> None:
+def test_everything_comes_back_in_another_database(
+    alice: User, carol: User, tmp_path: Path
+) -> None:
     fill(alice, carol)
     call_command("backup", tmp_path / "all.gz")
     again = restored_elsewhere(tmp_path / "all.gz", tmp_path)
@@ -91,7 +105,10 @@ def test_a_backup_of_the_release_before_is_restored_and_goes_on() -> None:
     told, _ = change_log.feed(alice, f"{third['fields']['txid']}.{third['pk']}", 100)
     assert [change.pk for change in told] == [row["pk"] for row in before[3:]]
     task = Task.objects.get(number=1)
-    assert revisions.document_at("task", task.pk, 3) == document_of(task) and task.description == "one\r\ntwo\n"
+    assert (
+        revisions.document_at("task", task.pk, 3) == document_of(task)
+        and task.description == "one\r\ntwo\n"
+    )
     assert search_unified(alice, "kestrel")["results"][0]["uri"] == task_uri(task)
     assert read(as_actor(alice), "mcp://backlog/tasks").contents["total"] == 2
     write_path.write(as_actor(alice), task_uri(task, "title"), {"type": "set", "value": "Seen"})
@@ -99,7 +116,9 @@ def test_a_backup_of_the_release_before_is_restored_and_goes_on() -> None:
     assert make_task(title="The next").number == 4
 
 
-def test_a_backup_of_a_newer_release_is_refused_with_its_migrations(alice: User, tmp_path: Path) -> None:
+def test_a_backup_of_a_newer_release_is_refused_with_its_migrations(
+    alice: User, tmp_path: Path
+) -> None:
     call_command("backup", tmp_path / "all.gz")
     lines = gzip.decompress((tmp_path / "all.gz").read_bytes()).decode().splitlines(keepends=True)
     head = json.loads(lines[0])
@@ -107,7 +126,9 @@ def test_a_backup_of_a_newer_release_is_refused_with_its_migrations(alice: User,
     body = "".join([json.dumps(head) + "\n", *lines[1:-1]])
     end = json.loads(lines[-1]) | {"sha256": hashlib.sha256(body.encode()).hexdigest()}
     (tmp_path / "all.gz").write_bytes(gzip.compress((body + json.dumps(end) + "\n").encode()))
-    with pytest.raises(CommandError, match=r"newer release.*resources_app\.9999_made_by_a_newer_release"):
+    with pytest.raises(
+        CommandError, match=r"newer release.*resources_app\.9999_made_by_a_newer_release"
+    ):
         call_command("restore", tmp_path / "all.gz", replace=True)
 
 
@@ -119,7 +140,9 @@ def test_a_database_with_something_in_it_is_left_alone(alice: User, tmp_path: Pa
     assert Task.objects.get().title == "Here before"
 
 
-@pytest.mark.parametrize("damage", ["cut", "no end", "other", "another version", "missing", "tampered", "more"])
+@pytest.mark.parametrize(
+    "damage", ["cut", "no end", "other", "another version", "missing", "tampered", "more"]
+)
 def test_a_damaged_file_changes_nothing(alice: User, tmp_path: Path, damage: str) -> None:
     make_task(title="Here before")
     file = tmp_path / "all.gz"
@@ -132,9 +155,15 @@ def test_a_damaged_file_changes_nothing(alice: User, tmp_path: Path, damage: str
     elif damage == "other":
         file.write_bytes(gzip.compress(b'{"title": "no backup"}\n'))
     elif damage == "another version":
-        file.write_bytes(gzip.compress("".join([lines[0].replace("0001_initial", "0001_other"), *lines[1:]]).encode()))
+        file.write_bytes(
+            gzip.compress(
+                "".join([lines[0].replace("0001_initial", "0001_other"), *lines[1:]]).encode()
+            )
+        )
     elif damage == "tampered":
-        file.write_bytes(gzip.compress("".join(lines).replace("Here before", "Here behind").encode()))
+        file.write_bytes(
+            gzip.compress("".join(lines).replace("Here before", "Here behind").encode())
+        )
     elif damage == "more":
         file.write_bytes(gzip.compress("".join([*lines, lines[1]]).encode()))
     else:
@@ -151,7 +180,9 @@ def without_checksum(file: Path) -> list[str]:
     return [f"{json.dumps(old)}\n", *rows, json.dumps({"end": json.loads(end)["end"]}) + "\n"]
 
 
-def test_a_backup_without_a_checksum_is_restored_and_its_end_is_its_end(alice: User, tmp_path: Path) -> None:
+def test_a_backup_without_a_checksum_is_restored_and_its_end_is_its_end(
+    alice: User, tmp_path: Path
+) -> None:
     make_task(title="Here before")
     file = tmp_path / "all.gz"
     call_command("backup", file)
@@ -189,13 +220,17 @@ def test_a_backup_that_fails_leaves_the_one_before(alice: User, tmp_path: Path) 
 
 
 def write_or_back_up(part: int) -> list[str]:
-    """Take backups in the last process; the others write the same line to both tasks, in one batch each."""
+    """Take backups in the last process; the others write the same line to both tasks, in one batch
+    each.
+    """
     line_up()
     if part < WRITERS:
         actor, both = system(), list(Task.objects.all())
         for number in range(BATCHES):
             line = {"type": "append", "content": f"{part}.{number}\n"}
-            batches.write_batch(actor, [{"uri": task_uri(one, "description"), "operation": line} for one in both])
+            batches.write_batch(
+                actor, [{"uri": task_uri(one, "description"), "operation": line} for one in both]
+            )
         return []
     files = [f"{settings.DATA_DIR}/{number}.gz" for number in range(BACKUPS)]
     for file in files:
@@ -215,7 +250,9 @@ def test_a_backup_under_load_holds_no_half_of_a_batch(tmp_path: Path) -> None:
     assert len(files) == BACKUPS
     for file in map(Path, files):
         rows = rows_in(file)
-        texts = {row["fields"]["description"] for row in rows if row.get("model") == "resources_app.task"}
+        texts = {
+            row["fields"]["description"] for row in rows if row.get("model") == "resources_app.task"
+        }
         assert len(texts) == 1
         lines = texts.pop().splitlines()
         recorded = [row for row in rows if row.get("model") == "resources_app.change"]

@@ -1,4 +1,6 @@
-"""Test a clock that is set back, set forward, or stopped: it decides nothing that a number can decide."""
+"""Test a clock that is set back, set forward, or stopped: it decides nothing that a number can
+decide.
+"""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -76,7 +78,9 @@ def test_etags_versions_and_the_feed_follow_the_writes_and_not_the_clock(
 def set_clock_back() -> None:
     """Move all stored times forward, which equals setting the clock back."""
     Job.objects.update(
-        created_at=F("created_at") + HOUR, run_at=F("run_at") + HOUR, lease_until=F("lease_until") + HOUR
+        created_at=F("created_at") + HOUR,
+        run_at=F("run_at") + HOUR,
+        lease_until=F("lease_until") + HOUR,
     )
     IBConnection.objects.update(lease_until=F("lease_until") + HOUR)
 
@@ -85,11 +89,15 @@ def set_clock_back() -> None:
 def done(monkeypatch: pytest.MonkeyPatch, db: None) -> list[Any]:
     """Return the payloads of the jobs that ran."""
     given: list[Any] = []
-    monkeypatch.setitem(queue._functions, "note", lambda running: given.append(running.payload.get("n")))
+    monkeypatch.setitem(
+        queue._functions, "note", lambda running: given.append(running.payload.get("n"))
+    )
     return given
 
 
-def test_what_waits_and_what_a_dead_worker_left_is_done_though_the_clock_was_set_back(done: list[Any]) -> None:
+def test_what_waits_and_what_a_dead_worker_left_is_done_though_the_clock_was_set_back(
+    done: list[Any],
+) -> None:
     queue.enqueue("note", {"n": "left"})
     assert queue.claim_next()
     queue.enqueue("note", {"n": "waiting"})
@@ -99,7 +107,9 @@ def test_what_waits_and_what_a_dead_worker_left_is_done_though_the_clock_was_set
     assert sorted(done) == ["left", "waiting"]
 
 
-def test_a_running_job_is_left_alone_by_who_has_another_time(done: list[Any], move_clock: Move) -> None:
+def test_a_running_job_is_left_alone_by_who_has_another_time(
+    done: list[Any], move_clock: Move
+) -> None:
     running = queue.claim(queue.enqueue("note", {}).pk)
     assert running
     for minutes in (-1, 0, 1):
@@ -119,7 +129,9 @@ def test_the_schedule_goes_on_though_the_clock_was_set_back(done: list[Any]) -> 
 
 
 def test_a_tenant_is_free_again_though_the_clock_was_set_back(db: None) -> None:
-    connection = connections.create("BnK4JV", "Demo", "https://demo.intelligencebank.com", email="e", password="p")
+    connection = connections.create(
+        "BnK4JV", "Demo", "https://demo.intelligencebank.com", email="e", password="p"
+    )
     run = runs.start(connection, "full")
     with runs.lease(run):
         with pytest.raises(runs.Busy), runs.lease(run):
@@ -129,7 +141,9 @@ def test_a_tenant_is_free_again_though_the_clock_was_set_back(db: None) -> None:
             pass
 
 
-def test_the_scheduler_sends_on_though_the_clock_was_set_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_scheduler_sends_on_though_the_clock_was_set_back(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     real = app.now
     scheduler = Scheduler(app, schedule_filename=str(tmp_path / "schedule"))
 

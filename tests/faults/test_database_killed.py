@@ -1,5 +1,5 @@
-"""Test kill -9 of PostgreSQL during batches: nothing acknowledged is lost, nothing is half written, and all recovers by
-itself.
+"""Test kill -9 of PostgreSQL during batches: nothing acknowledged is lost, nothing is half written,
+and all recovers by itself.
 """
 
 import threading
@@ -28,7 +28,9 @@ from tests.faults.surroundings import (
 from tests.mcp.clients import modern
 from tests.mcp.site import Site
 
-pytestmark = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no server that could be killed")
+pytestmark = pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="SQLite has no server that could be killed"
+)
 
 WRITERS, BATCH = 3, 5
 KILLS = 3
@@ -50,7 +52,9 @@ class Writer(threading.Thread):
                 self._send(http, f"{self.name}.{len(self.acknowledged)}")
 
     def _send(self, http: httpx.Client, line: str) -> None:
-        while (answer := append_batch(http, self.site, self.uris * BATCH, line, line)).status_code != 200:
+        while (
+            answer := append_batch(http, self.site, self.uris * BATCH, line, line)
+        ).status_code != 200:
             self.refused.append(answer)
             time.sleep(0.2)
         self.acknowledged.append(line)
@@ -62,9 +66,13 @@ def test_a_killed_database_comes_back_with_all_that_was_acknowledged(
     with ExitStack() as stack:
         stack.enter_context(running_valkey(redis_url, redis_home))
         server = stack.enter_context(running_postgres(postgres_url, postgres_home))
-        site, http, first = stack.enter_context(served(redis_url, DATABASE_URL=postgres_url, BACKLOG_LOCK_SECONDS="30"))
+        site, http, first = stack.enter_context(
+            served(redis_url, DATABASE_URL=postgres_url, BACKLOG_LOCK_SECONDS="30")
+        )
         second = f"mcp://backlog/tasks/{site.elsewhere.create(values={'title': 'Beside'}, by='alice')}/description"
-        writers = [Writer(str(number), site, token_of(http), [first, second]) for number in range(WRITERS)]
+        writers = [
+            Writer(str(number), site, token_of(http), [first, second]) for number in range(WRITERS)
+        ]
         for writer in writers:
             writer.start()
         for _ in range(KILLS):
@@ -87,7 +95,9 @@ def test_a_killed_database_comes_back_with_all_that_was_acknowledged(
 
 def wait_for_more(writers: list[Writer]) -> None:
     before = {writer.name: len(writer.acknowledged) for writer in writers}
-    assert eventually(lambda: all(len(writer.acknowledged) > before[writer.name] + 1 for writer in writers))
+    assert eventually(
+        lambda: all(len(writer.acknowledged) > before[writer.name] + 1 for writer in writers)
+    )
 
 
 def check_it_says_so(http: httpx.Client, site: Site, uri: str) -> None:
@@ -95,7 +105,10 @@ def check_it_says_so(http: httpx.Client, site: Site, uri: str) -> None:
     assert (ready.status_code, ready.json()["status"]) == (503, "unavailable")
     assert says_come_back(append(http, site, uri, "too early"))
     page = http.get(f"{site.url}/board/", headers={"Cookie": f"sessionid={'a' * 32}"})
-    assert (page.status_code, page.headers["Retry-After"]) == (503, "2") and "unreachable" in page.text
+    assert (page.status_code, page.headers["Retry-After"]) == (
+        503,
+        "2",
+    ) and "unreachable" in page.text
     arguments = {"uri": uri, "operation": {"type": "append", "content": "too early"}}
     told = modern(site, http, "tools/call", {"name": "write_resource", "arguments": arguments})
     assert "unavailable" in told.text
@@ -103,5 +116,8 @@ def check_it_says_so(http: httpx.Client, site: Site, uri: str) -> None:
 
 def check_history(site: Site) -> None:
     """Check that every version of both tasks is there, each once."""
-    found = query(site, "SELECT object_id, count(*), max(version) FROM resources_app_revision GROUP BY object_id")
+    found = query(
+        site,
+        "SELECT object_id, count(*), max(version) FROM resources_app_revision GROUP BY object_id",
+    )
     assert len(found) == 2 and all(count == newest for _, count, newest in found)

@@ -1,4 +1,6 @@
-"""Test a full disk: writes are rejected as a whole, reads continue, and with free space everything works again."""
+"""Test a full disk: writes are rejected as a whole, reads continue, and with free space everything
+works again.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,12 +9,21 @@ from typing import Any
 import httpx
 import psycopg
 
-from tests.faults.surroundings import append, append_batch, lines, query, readiness, says_come_back, served
+from tests.faults.surroundings import (
+    append,
+    append_batch,
+    lines,
+    query,
+    readiness,
+    says_come_back,
+    served,
+)
 from tests.mcp.clients import modern
 from tests.mcp.site import Site
 
 PAGE = "x" * 20_000
-# PostgreSQL checks for space wherever it writes; the revision is the last row of a write, after all others.
+# PostgreSQL checks for space wherever it writes; the revision is the last row of a write, after all
+# others.
 FILL = """
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
 $$ BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$;
@@ -39,7 +50,9 @@ def full_disk(site: Site) -> Iterator[None]:
 
 
 def upload(http: httpx.Client, site: Site) -> httpx.Response:
-    return http.post(f"{site.url}/api/v1/resources/", json={"path": "resources/new.md", "content": PAGE * 20})
+    return http.post(
+        f"{site.url}/api/v1/resources/", json={"path": "resources/new.md", "content": PAGE * 20}
+    )
 
 
 def write_over_mcp(http: httpx.Client, site: Site, uri: str) -> dict[str, Any]:
@@ -62,12 +75,17 @@ def test_a_full_disk_refuses_writes_whole_and_all_is_well_afterwards(redis_url: 
             assert "disk" in answer.json()["error"]["message"]
             assert says_come_back(append_batch(http, site, [other, uri] * 20, PAGE, "the batch"))
             assert says_come_back(upload(http, site))
-            assert write_over_mcp(http, site, uri)["structuredContent"]["error"]["code"] == "unavailable"
+            assert (
+                write_over_mcp(http, site, uri)["structuredContent"]["error"]["code"]
+                == "unavailable"
+            )
             assert lines(http, site, uri) == kept and lines(http, site, other) == []
             assert readiness(http, site) in ("ok", "degraded")
         assert append_batch(http, site, [other, uri] * 20, PAGE, "the batch").status_code == 200
         assert upload(http, site).status_code == 201
-        assert lines(http, site, uri) == kept + [PAGE] * 20 and lines(http, site, other) == [PAGE] * 20
+        assert (
+            lines(http, site, uri) == kept + [PAGE] * 20 and lines(http, site, other) == [PAGE] * 20
+        )
         check_file(site)
 
 

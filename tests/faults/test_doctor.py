@@ -23,7 +23,12 @@ def levels(**over: Any) -> dict[str, str]:
 
 def test_what_is_away_is_named_with_what_to_do(carol: User) -> None:
     findings = {finding.subject: finding for finding in examine(NOBODY)}
-    assert findings["database"].level == findings["broker"].level == findings["search index"].level == "ok"
+    assert (
+        findings["database"].level
+        == findings["broker"].level
+        == findings["search index"].level
+        == "ok"
+    )
     assert findings["worker"].level == findings["MCP"].level == "problem"
     assert "make run" in findings["worker"].advice and "--url" in findings["MCP"].advice
 

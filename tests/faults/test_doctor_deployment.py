@@ -1,5 +1,5 @@
-"""Test that doctor finds deployment mistakes: a missing scheduler, keys that differ, wrong proxies, an unwritable
-folder.
+"""Test that doctor finds deployment mistakes: a missing scheduler, keys that differ, wrong proxies,
+an unwritable folder.
 """
 
 import threading
@@ -45,15 +45,21 @@ def test_a_process_with_another_key_is_found(settings: Any) -> None:
     assert subjects(deployment.processes()) == {"SECRET_KEY": "problem"}
 
 
-def test_worker_scheduler_and_web_announce_themselves(settings: Any, redis_url: str, redis_home: Path) -> None:
+def test_worker_scheduler_and_web_announce_themselves(
+    settings: Any, redis_url: str, redis_home: Path
+) -> None:
     settings.REDIS_URL = redis_url
     with (
         running_valkey(redis_url, redis_home),
-        served(redis_url, BACKLOG_PUBLIC_URL=settings.PUBLIC_URL, SECRET_KEY=settings.SECRET_KEY) as (site, *_),
+        served(
+            redis_url, BACKLOG_PUBLIC_URL=settings.PUBLIC_URL, SECRET_KEY=settings.SECRET_KEY
+        ) as (site, *_),
         worker(site),
         beat(site),
     ):
-        assert eventually(lambda: {process.kind for process in presence.announced()} == {"web", "worker", "beat"})
+        assert eventually(
+            lambda: {process.kind for process in presence.announced()} == {"web", "worker", "beat"}
+        )
         assert subjects(deployment.processes()) == {"processes": "ok"}
 
 
@@ -64,7 +70,10 @@ def in_front_of(client: Client, *proxies: str) -> Iterator[str]:
     class Passing(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             forwarded = ", ".join([self.headers["X-Forwarded-For"], *proxies])
-            headers = {"X-Backlog-Doctor": self.headers["X-Backlog-Doctor"], "X-Forwarded-For": forwarded}
+            headers = {
+                "X-Backlog-Doctor": self.headers["X-Backlog-Doctor"],
+                "X-Forwarded-For": forwarded,
+            }
             address = FORGED_ADDRESS if not proxies else proxies[0]
             body = client.get(self.path, headers=headers, REMOTE_ADDR=address).content
             self.send_response(200)
@@ -97,7 +106,9 @@ def test_a_wrong_number_of_proxies_is_found(
 
 def test_the_address_is_shown_to_the_doctor_alone(client: Client) -> None:
     assert client.get("/healthz").json() == {"status": "ok"}
-    assert client.get("/healthz", headers={"X-Backlog-Doctor": "doctor:forged:signature"}).json() == {"status": "ok"}
+    assert client.get(
+        "/healthz", headers={"X-Backlog-Doctor": "doctor:forged:signature"}
+    ).json() == {"status": "ok"}
 
 
 def test_an_unwritable_data_folder_is_found(settings: Any, tmp_path: Path) -> None:
@@ -123,7 +134,12 @@ def test_silenced_checks_are_not_reported(settings: Any) -> None:
 def test_a_transaction_left_open_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deployment, "LONG_TRANSACTION_SECONDS", 0)
     parts = connection.settings_dict
-    address = {"host": parts["HOST"], "port": parts["PORT"], "user": parts["USER"], "password": parts["PASSWORD"]}
+    address = {
+        "host": parts["HOST"],
+        "port": parts["PORT"],
+        "user": parts["USER"],
+        "password": parts["PASSWORD"],
+    }
     with psycopg.connect(dbname=parts["NAME"], **address) as other:
         other.execute("SELECT 1")
         advice = f"pg_terminate_backend({other.info.backend_pid})"

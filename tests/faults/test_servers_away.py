@@ -1,4 +1,6 @@
-"""Test web processes killed, Redis down, the database locked: nothing acknowledged is lost, and all recovers."""
+"""Test web processes killed, Redis down, the database locked: nothing acknowledged is lost, and all
+recovers.
+"""
 
 import sqlite3
 import threading
@@ -13,13 +15,24 @@ import psycopg
 import pytest
 
 from backlog_site.devserver.embedded import end_group, running_valkey
-from tests.faults.surroundings import append, eventually, frozen, lines, readiness, says_come_back, served, token_of
+from tests.faults.surroundings import (
+    append,
+    eventually,
+    frozen,
+    lines,
+    readiness,
+    says_come_back,
+    served,
+    token_of,
+)
 from tests.mcp.site import Site, web_processes
 
 BATCH = 400
 
 
-def test_web_processes_killed_under_writes_lose_nothing_they_acknowledged(redis_url: str, redis_home: Path) -> None:
+def test_web_processes_killed_under_writes_lose_nothing_they_acknowledged(
+    redis_url: str, redis_home: Path
+) -> None:
     with running_valkey(redis_url, redis_home), served(redis_url) as (site, http, uri):
         acknowledged: list[str] = []
 
@@ -48,7 +61,9 @@ def test_web_processes_killed_under_writes_lose_nothing_they_acknowledged(redis_
             assert len(kept) <= len(acknowledged) + len(writers)
 
 
-def test_a_batch_whose_web_process_is_killed_is_there_whole_or_not_at_all(redis_url: str, redis_home: Path) -> None:
+def test_a_batch_whose_web_process_is_killed_is_there_whole_or_not_at_all(
+    redis_url: str, redis_home: Path
+) -> None:
     with running_valkey(redis_url, redis_home), served(redis_url) as (site, http, uri):
         operation = {"uri": uri, "operation": {"type": "append", "content": "part\n"}}
         body = {"operations": [operation] * BATCH, "atomic": True, "idempotency_key": "the batch"}
@@ -68,7 +83,9 @@ def test_a_batch_whose_web_process_is_killed_is_there_whole_or_not_at_all(redis_
             assert len(lines(http, site, uri)) == BATCH
 
 
-def test_redis_may_go_and_come_while_reads_and_writes_go_on(redis_url: str, redis_home: Path) -> None:
+def test_redis_may_go_and_come_while_reads_and_writes_go_on(
+    redis_url: str, redis_home: Path
+) -> None:
     with served(redis_url) as (site, http, uri):
         assert eventually(lambda: readiness(http, site) == "degraded")
         assert append(http, site, uri, "before").status_code == 200

@@ -1,5 +1,5 @@
-"""Test SIGTERM: the process ends in time and quietly, its streams resume elsewhere, and no request behind the proxy
-fails.
+"""Test SIGTERM: the process ends in time and quietly, its streams resume elsewhere, and no request
+behind the proxy fails.
 """
 
 import signal
@@ -44,13 +44,31 @@ class Web:
     def __init__(self, site: Site, port: int, log: Path, **variables: str) -> None:
         self.url = f"http://127.0.0.1:{port}"
         command = [
-            *(sys.executable, "-m", "uvicorn", "backlog_site.asgi:application", "--port", str(port)),
+            *(
+                sys.executable,
+                "-m",
+                "uvicorn",
+                "backlog_site.asgi:application",
+                "--port",
+                str(port),
+            ),
             *("--no-proxy-headers", "--lifespan", "on"),
         ]
-        given = {name: value for name, value in site.environment.items() if name != "BACKLOG_DRAIN_SECONDS"}
-        environment = {**given, "BACKLOG_PUBLIC_URL": self.url, "BACKLOG_LOG_LEVEL": "WARNING", **variables}
+        given = {
+            name: value
+            for name, value in site.environment.items()
+            if name != "BACKLOG_DRAIN_SECONDS"
+        }
+        environment = {
+            **given,
+            "BACKLOG_PUBLIC_URL": self.url,
+            "BACKLOG_LOG_LEVEL": "WARNING",
+            **variables,
+        }
         with log.open("ab") as output:
-            self.process: subprocess.Popen[bytes] = spawn(command, output=output, environment=environment, folder=ROOT)
+            self.process: subprocess.Popen[bytes] = spawn(
+                command, output=output, environment=environment, folder=ROOT
+            )
         assert eventually(self.is_ready), log.read_text(errors="replace")
 
     def is_ready(self) -> bool:
@@ -112,7 +130,9 @@ def test_a_draining_process_answers_says_so_and_closes_its_connections(
         try:
             assert "connection" not in httpx.get(f"{web.url}/healthz", trust_env=False).headers
             web.process.send_signal(signal.SIGTERM)
-            assert eventually(lambda: httpx.get(f"{web.url}/readyz", trust_env=False).status_code == 503)
+            assert eventually(
+                lambda: httpx.get(f"{web.url}/readyz", trust_env=False).status_code == 503
+            )
             refusal = httpx.get(f"{web.url}/readyz", trust_env=False)
             assert refusal.json()["status"] == "draining" and refusal.headers["Retry-After"]
             answer = http.get(f"{web.url}/api/v1/tasks/")
@@ -123,14 +143,21 @@ def test_a_draining_process_answers_says_so_and_closes_its_connections(
             end_group(web.process)
 
 
-def test_a_request_that_hangs_does_not_keep_the_process(redis_url: str, redis_home: Path, tmp_path: Path) -> None:
+def test_a_request_that_hangs_does_not_keep_the_process(
+    redis_url: str, redis_home: Path, tmp_path: Path
+) -> None:
     log = tmp_path / "web.log"
     with running_valkey(redis_url, redis_home), served(redis_url) as (site, http, _):
         web = Web(site, free_port(), log, BACKLOG_DRAIN_SECONDS="0")
         try:
             half = b"POST /api/v1/write/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n"
-            half += f"Authorization: Bearer {token_of(http)}\r\nContent-Type: application/json\r\n\r\n{{".encode()
-            with socket.create_connection(("127.0.0.1", httpx.URL(web.url).port or 0)) as connection:
+            half += (
+                f"Authorization: Bearer {token_of(http)}\r\nContent-Type:"
+                " application/json\r\n\r\n{".encode()
+            )
+            with socket.create_connection(
+                ("127.0.0.1", httpx.URL(web.url).port or 0)
+            ) as connection:
                 connection.sendall(half)
                 assert http.get(f"{web.url}/api/v1/tasks/").status_code == 200
                 assert web.ends(), "The process did not end."
@@ -161,9 +188,13 @@ def test_a_rolling_restart_behind_the_documented_nginx_fails_no_request(
             def write_on() -> None:
                 with site.client(token_of(http)) as own:
                     while not finished.is_set():
-                        seen[append(own, behind, uri, f"line {time.monotonic_ns()}").status_code] += 1
+                        seen[
+                            append(own, behind, uri, f"line {time.monotonic_ns()}").status_code
+                        ] += 1
 
-            assert eventually(lambda: httpx.get(f"{url}/readyz", trust_env=False).status_code == 200)
+            assert eventually(
+                lambda: httpx.get(f"{url}/readyz", trust_env=False).status_code == 200
+            )
             with in_background(read_on, read_on, write_on, write_on):
                 try:
                     for turn, port in enumerate([*ports, *ports]):

@@ -1,4 +1,6 @@
-"""Test that a database of the first release, with its data, is migrated to this release and loses nothing."""
+"""Test that a database of the first release, with its data, is migrated to this release and loses
+nothing.
+"""
 
 import json
 import time
@@ -45,7 +47,9 @@ def fill_as_the_release_did() -> None:
             for value in values:
                 models.get_model(label)(**value).save()
     with connection.cursor() as cursor:
-        for statement in connection.ops.sequence_reset_sql(no_style(), [models.get_model(label) for label in rows]):
+        for statement in connection.ops.sequence_reset_sql(
+            no_style(), [models.get_model(label) for label in rows]
+        ):
             cursor.execute(statement)
 
 
@@ -60,27 +64,39 @@ def upgrade_and_look() -> dict[str, Any]:
     words = ["kestrel", "pangolin", "ocelot", "数据库"]
     found = {word: [hit["uri"] for hit in search_unified(alice, word)["results"]] for word in words}
     seen = {
-        "rows": {kind: list(model.objects.order_by("pk").values()) for kind, model in KINDS.items()},
+        "rows": {
+            kind: list(model.objects.order_by("pk").values()) for kind, model in KINDS.items()
+        },
         "total": listed["total"],
         "listed": sorted(task["id"] for task in listed["results"]),
         "changes": [change["uri"] for change in feed],
         "found": found,
         "index": index_health()["status"],
-        "replayed": [replays(kind, row) for kind, model in KINDS.items() for row in model.objects.all()],
+        "replayed": [
+            replays(kind, row) for kind, model in KINDS.items() for row in model.objects.all()
+        ],
         "tokens": [token.name for token in tokens.tokens_of(alice)],
         "bob": search_unified(User.objects.get(username="bob"), "designers")["total"],
     }
     task = Task.objects.get(number=1)
-    seen["written"] = write_path.write(actor, task_uri(task, "title"), {"type": "set", "value": "Moved"})["version"]
+    seen["written"] = write_path.write(
+        actor, task_uri(task, "title"), {"type": "set", "value": "Moved"}
+    )["version"]
     seen["created"] = make_task(actor=actor).ref
     answer: dict[str, Any] = json.loads(json.dumps(seen, default=str))
     return answer
 
 
 def replays(kind: str, row: Any) -> bool:
-    """Return whether each version is one step from the previous one, and the last is the current state."""
-    versions = [revisions.document_at(kind, row.pk, version) for version in range(1, row.version + 1)]
-    return versions[-1] == document_of(row) and all(one != other for one, other in pairwise(versions))
+    """Return whether each version is one step from the previous one, and the last is the current
+    state.
+    """
+    versions = [
+        revisions.document_at(kind, row.pk, version) for version in range(1, row.version + 1)
+    ]
+    return versions[-1] == document_of(row) and all(
+        one != other for one, other in pairwise(versions)
+    )
 
 
 def test_a_database_of_the_first_release_is_brought_to_this_one(tmp_path: Path) -> None:
@@ -93,7 +109,9 @@ def test_a_database_of_the_first_release_is_brought_to_this_one(tmp_path: Path) 
         columns = [name for name in before[model._meta.label][0] if not name.endswith("_at")]
         assert pick(after["rows"][kind], columns) == pick(before[model._meta.label], columns)
     live = [task for task in before["resources_app.Task"] if not task["archived_at"]]
-    assert after["total"] == len(live) and after["listed"] == [f"TASK-{task['number']:04d}" for task in live]
+    assert after["total"] == len(live) and after["listed"] == [
+        f"TASK-{task['number']:04d}" for task in live
+    ]
     assert after["changes"] == [change["uri"] for change in before["resources_app.Change"]]
     assert all(after["replayed"]) and after["index"] == "ok"
     assert all(after["found"].values()), after["found"]
@@ -104,9 +122,14 @@ def test_a_database_of_the_first_release_is_brought_to_this_one(tmp_path: Path) 
 
 INDEX_BEFORE = ("search_app", "0005_marks")
 TEXT_BEFORE = {
-    "sqlite": "INSERT INTO search_text_a (rowid, title, body, marks) VALUES (%(id)s, %(title)s, ' words ', '')",
-    "postgresql": "UPDATE search_app_document SET title = %(title)s, body = ' words ',"
-    " terms = to_tsvector('simple', %(title)s) || 'words'::tsvector WHERE id = %(id)s",
+    "sqlite": (
+        "INSERT INTO search_text_a (rowid, title, body, marks) VALUES (%(id)s, %(title)s, ' words"
+        " ', '')"
+    ),
+    "postgresql": (
+        "UPDATE search_app_document SET title = %(title)s, body = ' words ',"
+        " terms = to_tsvector('simple', %(title)s) || 'words'::tsvector WHERE id = %(id)s"
+    ),
 }
 
 
@@ -115,14 +138,32 @@ def index_as_it_was_before() -> list[str]:
     fill_as_the_release_did()
     call_command("migrate", "resources_app", verbosity=0)
     call_command("migrate", *INDEX_BEFORE, verbosity=0)
-    document = MigrationLoader(connection).project_state([INDEX_BEFORE]).apps.get_model("search_app", "Document")
+    document = (
+        MigrationLoader(connection)
+        .project_state([INDEX_BEFORE])
+        .apps.get_model("search_app", "Document")
+    )
     titles = [f"needle {chr(97 + task.pk)}" for task in Task.objects.all()]
     with connection.cursor() as cursor:
         for task, title in zip(Task.objects.all(), titles, strict=True):
-            about = {"object_id": task.pk, "updated_at": task.updated_at, "version": task.version, "title_key": title}
-            flags = {"archived": bool(task.archived_at), "restricted": task.restricted, "status": task.status}
-            row = document.objects.create(slot="a", kind="task", length=3, pending=False, **about, **flags)
-            cursor.execute(TEXT_BEFORE[connection.vendor], {"id": row.pk, "title": f" {title.replace(' ', '  ')} "})
+            about = {
+                "object_id": task.pk,
+                "updated_at": task.updated_at,
+                "version": task.version,
+                "title_key": title,
+            }
+            flags = {
+                "archived": bool(task.archived_at),
+                "restricted": task.restricted,
+                "status": task.status,
+            }
+            row = document.objects.create(
+                slot="a", kind="task", length=3, pending=False, **about, **flags
+            )
+            cursor.execute(
+                TEXT_BEFORE[connection.vendor],
+                {"id": row.pk, "title": f" {title.replace(' ', '  ')} "},
+            )
     return titles
 
 
@@ -130,7 +171,9 @@ def look_into_the_index(title: str) -> dict[str, Any]:
     """Search without a sweep, so that every hit was carried over."""
     call_command("migrate", verbosity=0)
     alice = User.objects.get(username="alice")
-    by_status = {status: search_unified(alice, "needle", status=status)["total"] for status in Status.labels}
+    by_status = {
+        status: search_unified(alice, "needle", status=status)["total"] for status in Status.labels
+    }
     return {
         "explained": search_unified(alice, title, explain=True)["results"][0]["explain"],
         "total": search_unified(alice, "needle", types="task")["total"],
@@ -158,7 +201,12 @@ def bring_to_the_last_release() -> None:
     fill_as_the_release_did()
     executor = MigrationExecutor(connection)
     ours = dict(LAST_RELEASE)
-    executor.migrate([*LAST_RELEASE, *(leaf for leaf in executor.loader.graph.leaf_nodes() if leaf[0] not in ours)])
+    executor.migrate(
+        [
+            *LAST_RELEASE,
+            *(leaf for leaf in executor.loader.graph.leaf_nodes() if leaf[0] not in ours),
+        ]
+    )
 
 
 def migrate_to_this_release() -> None:
@@ -177,19 +225,29 @@ def write_as_the_last_release_did(migrated: Path) -> int:
         write_once(models)
         read_once(models)
         written += 1
-        time.sleep(0.02)  # SQLite polls for its lock: writers that never pause would starve any other statement
+        time.sleep(
+            0.02
+        )  # SQLite polls for its lock: writers that never pause would starve any other statement
         if written == 1:
             print("writing", flush=True)
     return written
 
 
 def write_once(models: Any) -> None:
-    """Make one update as `writing.write` does: the row, its counts, its change and revision, its document."""
-    task_model, change_model = (models.get_model("resources_app", name) for name in ("Task", "Change"))
+    """Make one update as `writing.write` does: the row, its counts, its change and revision, its
+    document.
+    """
+    task_model, change_model = (
+        models.get_model("resources_app", name) for name in ("Task", "Change")
+    )
     with transaction.atomic():
         task = task_model.objects.select_for_update(no_key=True).order_by("pk").first()
         title, version = f"Title {task.version}", task.version + 1
-        column = {"title": title, "version": version, "field_versions": {**task.field_versions, "title": version}}
+        column = {
+            "title": title,
+            "version": version,
+            "field_versions": {**task.field_versions, "title": version},
+        }
         assert task_model.objects.filter(pk=task.pk, version=task.version).update(**column) == 1
         tally = {"kind": "task", "status": task.status, "priority": task.priority}
         models.get_model("resources_app", "Tally").objects.bulk_create(
@@ -197,16 +255,23 @@ def write_once(models: Any) -> None:
         )
         txid = _CurrentTransaction() if connection.vendor == "postgresql" else 0
         about = {"kind": "task", "object_id": task.pk, "version": version}
-        change = change_model(txid=txid, ref="TASK-0001", uri="mcp://backlog/tasks/TASK-0001/title", **about)
-        change.action, change.fields, change.via, change.created_at = "update", ["title"], "rest", timezone.now()
+        change = change_model(
+            txid=txid, ref="TASK-0001", uri="mcp://backlog/tasks/TASK-0001/title", **about
+        )
+        change.action, change.fields, change.via, change.created_at = (
+            "update",
+            ["title"],
+            "rest",
+            timezone.now(),
+        )
         change.save(force_insert=True)
         delta = {"title": {"set": title}}
         models.get_model("resources_app", "Revision").objects.create(
             change_id=change.pk, delta=delta, snapshot={"title": title}, **about
         )
-        models.get_model("search_app", "Document").objects.filter(kind="task", object_id=task.pk).update(
-            version=version
-        )
+        models.get_model("search_app", "Document").objects.filter(
+            kind="task", object_id=task.pk
+        ).update(version=version)
 
 
 def read_once(models: Any) -> None:
@@ -221,7 +286,9 @@ def follow_the_feed() -> dict[str, Any]:
     alice = User.objects.get(username="alice")
     task = Task.objects.order_by("pk").first()
     assert task is not None
-    write_path.write(as_actor(alice), task_uri(task, "title"), {"type": "set", "value": "By the new release"})
+    write_path.write(
+        as_actor(alice), task_uri(task, "title"), {"type": "set", "value": "By the new release"}
+    )
     told, since = [], ""
     while (page := change_log.feed(alice, since, 50))[0]:
         told += [(change.ref, change.version) for change in page[0]]
@@ -237,13 +304,17 @@ print(write_as_the_last_release_did(Path(sys.argv[1])))
 """
 
 
-def test_writers_of_the_last_release_do_not_fail_while_the_database_is_migrated(tmp_path: Path) -> None:
+def test_writers_of_the_last_release_do_not_fail_while_the_database_is_migrated(
+    tmp_path: Path,
+) -> None:
     with new_database(tmp_path) as url:
         variables = environment(tmp_path, url) | {"BACKLOG_DB_POOL": "1"}
         send(variables, bring_to_the_last_release)
         before = len(json.loads(ROWS.read_text())["resources_app.Change"])
         writers = [start(variables, WRITE, tmp_path / "migrated") for _ in range(WRITERS)]
-        assert [writer.stdout.readline() for writer in writers if writer.stdout] == ["writing\n"] * WRITERS
+        assert [writer.stdout.readline() for writer in writers if writer.stdout] == [
+            "writing\n"
+        ] * WRITERS
         send(variables, migrate_to_this_release)
         (tmp_path / "migrated").touch()
         written = sum(int(result(writer)) for writer in writers)

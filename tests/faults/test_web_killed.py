@@ -1,5 +1,5 @@
-"""Test kill -9 of the web process at a hundred random moments of a batch: it is there whole or not at all, and its key
-tells which.
+"""Test kill -9 of the web process at a hundred random moments of a batch: it is there whole or not
+at all, and its key tells which.
 """
 
 import os
@@ -72,12 +72,16 @@ def test_a_web_process_killed_a_hundred_times_leaves_every_batch_whole(redis_url
         mortal = replace(site, url=f"http://127.0.0.1:{port}")
         web = start(site.environment, WEB, port)
         try:
-            sent = kill_again_and_again(web, mortal, token_of(http), uris, how_long_it_takes(http, site, uris))
+            sent = kill_again_and_again(
+                web, mortal, token_of(http), uris, how_long_it_takes(http, site, uris)
+            )
         finally:
             os.killpg(web.pid, signal.SIGKILL)
         assert not all(sending.is_acknowledged for sending in sent)
         for uri in uris:
-            assert Counter(lines(http, site, uri)) == dict.fromkeys(["first", *map(str, range(KILLS))], BATCH // 2)
+            assert Counter(lines(http, site, uri)) == dict.fromkeys(
+                ["first", *map(str, range(KILLS))], BATCH // 2
+            )
 
 
 def how_long_it_takes(http: httpx.Client, site: Site, uris: list[str]) -> float:
@@ -89,7 +93,10 @@ def how_long_it_takes(http: httpx.Client, site: Site, uris: list[str]) -> float:
 def kill_again_and_again(
     web: subprocess.Popen[str], site: Site, token: str, uris: list[str], usual: float
 ) -> list[Sending]:
-    """Run each process until it dies of a batch. It first checks the batch that may have killed the previous one."""
+    """Run each process until it dies of a batch.
+
+    It first checks the batch that may have killed the previous one.
+    """
     sent: list[Sending] = []
     while True:
         # One connection for each process: its requests end with it.
@@ -107,7 +114,9 @@ def kill_again_and_again(
 
 
 def look_after(sending: Sending, http: httpx.Client) -> None:
-    """Check that a batch is whole or absent, present if acknowledged, and present once after a retry under its key."""
+    """Check that a batch is whole or absent, present if acknowledged, and present once after a
+    retry under its key.
+    """
     parts = {lines(http, sending.site, uri).count(sending.line) for uri in sending.uris}
     assert parts in ({0}, {BATCH // 2}), "half of a batch can be seen"
     assert not sending.is_acknowledged or parts == {BATCH // 2}, "what was acknowledged is lost"

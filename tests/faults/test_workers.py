@@ -1,4 +1,6 @@
-"""Test real workers and schedulers: work interrupted when they, Redis or the database died is still done, once."""
+"""Test real workers and schedulers: work interrupted when they, Redis or the database died is still
+done, once.
+"""
 
 import json
 import shutil
@@ -58,9 +60,15 @@ jobs.enqueue("reindex", {}, key="reindex")
 SYNCS = "SELECT status FROM resources_app_ibsyncrun"
 MIRRORED = "SELECT count(*) FROM resources_app_ibresource"
 REBUILDS = "SELECT state FROM resources_app_job WHERE kind = 'reindex'"
-INDEXED = "SELECT count(*) FROM search_app_document WHERE slot = (SELECT building FROM search_app_indexstate)"
+INDEXED = (
+    "SELECT count(*) FROM search_app_document WHERE slot = (SELECT building FROM"
+    " search_app_indexstate)"
+)
 JOBS_NOW = "SELECT kind, state, last_error FROM resources_app_job"
-TICKS = "SELECT created_at FROM resources_app_job WHERE key = 'mark' AND state = 'done' ORDER BY created_at"
+TICKS = (
+    "SELECT created_at FROM resources_app_job WHERE key = 'mark' AND state = 'done' ORDER BY"
+    " created_at"
+)
 FOUND = """
 import json
 from resources_app.models import IBConnection
@@ -74,7 +82,11 @@ print(json.dumps({"rows": sorted(visible_rows(connection)), "index": index_healt
 
 def marks(site: Site) -> Counter[str]:
     log = site.log.parent / "marks"
-    return Counter(line for line in log.read_text().splitlines() if line != "tick") if log.exists() else Counter()
+    return (
+        Counter(line for line in log.read_text().splitlines() if line != "tick")
+        if log.exists()
+        else Counter()
+    )
 
 
 def enqueue(site: Site, first: int) -> None:
@@ -85,7 +97,9 @@ def are_done(site: Site, until: int) -> bool:
     return eventually(lambda: len(marks(site)) >= until)
 
 
-def test_losing_redis_and_all_it_held_costs_time_and_no_work(redis_url: str, redis_home: Path) -> None:
+def test_losing_redis_and_all_it_held_costs_time_and_no_work(
+    redis_url: str, redis_home: Path
+) -> None:
     with served(redis_url) as (site, http, _), worker(site), beat(site):
         with running_valkey(redis_url, redis_home):
             enqueue(site, 0)
@@ -111,7 +125,9 @@ def test_two_schedulers_give_one_run_for_each_tick(redis_url: str, redis_home: P
         with beat(site, "one"), beat(site, "other"):
             assert eventually(lambda: len(ticks(site)) >= 4)
         times = ticks(site)
-        assert all((later - sooner).total_seconds() > TICK_SECONDS / 2 for sooner, later in pairwise(times)), times
+        assert all(
+            (later - sooner).total_seconds() > TICK_SECONDS / 2 for sooner, later in pairwise(times)
+        ), times
 
 
 def is_in_the_middle(site: Site) -> bool:
@@ -125,12 +141,23 @@ def is_all_done(site: Site) -> bool:
 
 @contextmanager
 def halted_in_the_middle(site: Site, fake: FakeIB) -> Iterator[None]:
-    """Halt the worker while it mirrors a library and rebuilds the index, and resume both when the block ends."""
+    """Halt the worker while it mirrors a library and rebuilds the index, and resume both when the
+    block ends.
+    """
     hold, may_go_on = site.log.parent / "hold", threading.Event()
-    fake.between = lambda query: query.stage != "resources" or query.offset == 0 or may_go_on.wait(PATIENCE_SECONDS)
+    fake.between = lambda query: (
+        query.stage != "resources" or query.offset == 0 or may_go_on.wait(PATIENCE_SECONDS)
+    )
     hold.touch()
     try:
-        run(site.environment, FILL_AND_REQUEST, TASKS, fake.urls["platform"], SERVICE, SERVICE_PASSWORD)
+        run(
+            site.environment,
+            FILL_AND_REQUEST,
+            TASKS,
+            fake.urls["platform"],
+            SERVICE,
+            SERVICE_PASSWORD,
+        )
         assert eventually(lambda: is_in_the_middle(site)), query(site, JOBS_NOW)
         yield
     finally:
@@ -150,7 +177,9 @@ def library(fake: FakeIB) -> dict[str, str]:
     return {"BACKLOG_IB_LOCAL_ORIGINS": ",".join(fake.urls.values()), "BACKLOG_LOCK_SECONDS": "30"}
 
 
-def test_what_a_killed_worker_was_doing_is_finished_by_the_next(redis_url: str, redis_home: Path) -> None:
+def test_what_a_killed_worker_was_doing_is_finished_by_the_next(
+    redis_url: str, redis_home: Path
+) -> None:
     with (
         running_valkey(redis_url, redis_home),
         running_fake() as fake,
@@ -162,7 +191,9 @@ def test_what_a_killed_worker_was_doing_is_finished_by_the_next(redis_url: str, 
             check_all_is_done(site, fake)
 
 
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no server that could be killed")
+@pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="SQLite has no server that could be killed"
+)
 def test_what_was_being_done_when_the_database_was_killed_is_finished_afterwards(
     redis_url: str, redis_home: Path, postgres_home: Path, postgres_url: str
 ) -> None:
@@ -170,7 +201,9 @@ def test_what_was_being_done_when_the_database_was_killed_is_finished_afterwards
         stack.enter_context(running_valkey(redis_url, redis_home))
         fake = stack.enter_context(running_fake())
         server = stack.enter_context(running_postgres(postgres_url, postgres_home))
-        site, *_ = stack.enter_context(served(redis_url, DATABASE_URL=postgres_url, **library(fake)))
+        site, *_ = stack.enter_context(
+            served(redis_url, DATABASE_URL=postgres_url, **library(fake))
+        )
         stack.enter_context(worker(site))
         with halted_in_the_middle(site, fake):
             kill_postgres(server, postgres_url)

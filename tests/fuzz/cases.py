@@ -1,6 +1,7 @@
 """Define the number of cases, and what holds for every one of them.
 
-The ordinary suite runs 2,000 in all, always the same ones; FUZZ_CASES=60000 (`make fuzz`) runs many new ones.
+The ordinary suite runs 2,000 in all, always the same ones; FUZZ_CASES=60000 (`make fuzz`) runs many
+new ones.
 """
 
 import os
@@ -71,8 +72,8 @@ tally = Tally()
 def in_time(ask: Callable[[], Any], clock: Callable[[], float] = time.process_time) -> Any:
     """Return the answer within the time limit.
 
-    In-process calls are limited by CPU time, regardless of other load; HTTP calls by wall-clock time. The ordinary
-    suite has no time limit.
+    In-process calls are limited by CPU time, regardless of other load; HTTP calls by wall-clock
+    time. The ordinary suite has no time limit.
     """
     for _ in range(1 if IS_SEEDED else ATTEMPTS):
         started = clock()
@@ -86,7 +87,10 @@ def in_time(ask: Callable[[], Any], clock: Callable[[], float] = time.process_ti
 
 
 def check(ask: Callable[[], Any], sent: object) -> None:
-    """Check for a success or one of the contract's errors that reveals no internals. It may echo the input."""
+    """Check for a success or one of the contract's errors that reveals no internals.
+
+    It may echo the input.
+    """
     response = in_time(ask)
     if response.status_code in (200, 201, 204, 304):
         return

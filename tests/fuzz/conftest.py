@@ -23,5 +23,7 @@ def told(pytestconfig: pytest.Config) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def without_static_files(settings: Any) -> None:
-    """Remove their middleware, which is async: in the synchronous client it costs each request four thread switches."""
+    """Remove their middleware, which is async: in the synchronous client it costs each request four
+    thread switches.
+    """
     settings.MIDDLEWARE = [name for name in settings.MIDDLEWARE if "servestatic" not in name]

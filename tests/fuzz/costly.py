@@ -1,7 +1,7 @@
 """Shows texts that are made to be expensive, under a limit of CPU time for each.
 
-Run as a program: `python -m tests.fuzz.costly` prints the name of each text before its turn. A text that takes too long
-ends the process, so the name printed last is the slow one.
+Run as a program: `python -m tests.fuzz.costly` prints the name of each text before its turn. A text
+that takes too long ends the process, so the name printed last is the slow one.
 """
 
 import gc
@@ -47,7 +47,10 @@ INLINE = ["a,", "a ", " ", "\t", "a: b,", "[", "{", "\\n", "''", "''a", "&a ", "
 
 
 def texts() -> Iterator[Case]:
-    """Name, text, and the ways to show it. `make fuzz` tries all of them, the ordinary suite every fourth."""
+    """Name, text, and the ways to show it.
+
+    `make fuzz` tries all of them, the ordinary suite every fourth.
+    """
     step = 1 if "FUZZ_CASES" in os.environ else 4
     return islice(chain(_markdown(), _code(), _frontmatter()), 0, None, step)
 
@@ -58,13 +61,21 @@ def _markdown() -> Iterator[Case]:
         marks = sum(map(piece.count, COSTLY))
         if marks:
             yield f"{piece!r} up to the most marks", piece * (MAX_MARKS // marks), ("description",)
-            yield f"{piece!r} within this process", piece * (MAX_MARKS_HERE // marks), ("description",)
+            yield (
+                f"{piece!r} within this process",
+                piece * (MAX_MARKS_HERE // marks),
+                ("description",),
+            )
         yield (
             f"{piece!r} nested",
             "".join(" " * (2 * n) + piece.strip("\n") + "\n" for n in range(250)),
             ("description",),
         )
-        yield f"{piece!r} quoted", "".join("> " * n + piece.strip("\n") + "\n" for n in range(300)), ("description",)
+        yield (
+            f"{piece!r} quoted",
+            "".join("> " * n + piece.strip("\n") + "\n" for n in range(300)),
+            ("description",),
+        )
 
 
 def _code() -> Iterator[Case]:
@@ -92,7 +103,9 @@ def _frontmatter() -> Iterator[Case]:
 
 
 def ways() -> dict[str, Callable[[str], Any]]:
-    """Every function that shows a text: descriptions and comments, files by their type, titles, labels and references."""
+    """Every function that shows a text: descriptions and comments, files by their type, titles,
+    labels and references.
+    """
     from django.template import engines
 
     from backlog_site.viewer import opening
@@ -107,7 +120,9 @@ def ways() -> dict[str, Callable[[str], Any]]:
 
     def show(name: str, mime_type: str) -> Callable[[str], Any]:
         def shown(text: str) -> Any:
-            opened = opening._opened(Reading(f"mcp://backlog/resources/{name}", mime_type, text, "e"), "L1")
+            opened = opening._opened(
+                Reading(f"mcp://backlog/resources/{name}", mime_type, text, "e"), "L1"
+            )
             return page.render({"opened": opened, "uri": opened.uri})
 
         return shown
@@ -118,7 +133,9 @@ def ways() -> dict[str, Callable[[str], Any]]:
         "csv": show("a.csv", "text/csv"),
         "json": show("a.json", "application/json"),
         "text": show("a.txt", "text/plain"),
-        "resource": lambda text: viewer_json(Reading("mcp://backlog/resources/a.md", "text/markdown", text, "e")),
+        "resource": lambda text: viewer_json(
+            Reading("mcp://backlog/resources/a.md", "text/markdown", text, "e")
+        ),
         "facts": lambda text: facts_of("a.md", text),
         "links": machine_specific_paths,
         "title": lambda text: template.render({"text": text}),

@@ -38,7 +38,18 @@ VARIABLES = {
     "{clientid}": ["X", "demo", "a" * 250],
     "{template}": ["bug", "feature", "nope"],
 }
-PARAMETERS = [*FILTERS, "filter", "ready", "search", "limit", "offset", "cursor", "sort", "order", "aggregate"]
+PARAMETERS = [
+    *FILTERS,
+    "filter",
+    "ready",
+    "search",
+    "limit",
+    "offset",
+    "cursor",
+    "sort",
+    "order",
+    "aggregate",
+]
 PARAMETERS += ["group_by", "version", "since", "type", "item", "max_tokens", "x"]
 WORDS = [
     *(
@@ -59,12 +70,56 @@ WORDS = [
         "",
         "NaN",
     ),
-    *("2026-01-01", "0000-00-00", "9999-12-31T23:59:59.999999+14:00", "2026-02-30", "alice", "nobody", "due_date"),
-    *("status:open", 'title~"auth"', 'title~"', "created_at>2026-01-01", "priority>=high,,", "x!=1", "label:,label~"),
-    *("bnVsbA==", "eyJhIjoxfQ", "1.2.3", "W10=", "' OR 1=1 --", "%", "_", "\\", "*", '"', "(", "[a-"),
+    *(
+        "2026-01-01",
+        "0000-00-00",
+        "9999-12-31T23:59:59.999999+14:00",
+        "2026-02-30",
+        "alice",
+        "nobody",
+        "due_date",
+    ),
+    *(
+        "status:open",
+        'title~"auth"',
+        'title~"',
+        "created_at>2026-01-01",
+        "priority>=high,,",
+        "x!=1",
+        "label:,label~",
+    ),
+    *(
+        "bnVsbA==",
+        "eyJhIjoxfQ",
+        "1.2.3",
+        "W10=",
+        "' OR 1=1 --",
+        "%",
+        "_",
+        "\\",
+        "*",
+        '"',
+        "(",
+        "[a-",
+    ),
 ]
 ODD = [
-    *("\x00", "\n", "\x7f", "\u202e", "\ufeff", "\U0001f600", "é", "e\u0301", "İ", "ß", "Ω", "漢", "\ud800", "\uffff"),
+    *(
+        "\x00",
+        "\n",
+        "\x7f",
+        "\u202e",
+        "\ufeff",
+        "\U0001f600",
+        "é",
+        "e\u0301",
+        "İ",
+        "ß",
+        "Ω",
+        "漢",
+        "\ud800",
+        "\uffff",
+    ),
     *(
         "/",
         "//",
@@ -84,10 +139,37 @@ ODD = [
         "@v1",
         "@v0",
     ),
-    *("@v99999999999", "?version=1", "?version=-1", "\\", ":", "://", "@", " ", "+", ";", "<script>", "{id}", "${x}"),
+    *(
+        "@v99999999999",
+        "?version=1",
+        "?version=-1",
+        "\\",
+        ":",
+        "://",
+        "@",
+        " ",
+        "+",
+        ";",
+        "<script>",
+        "{id}",
+        "${x}",
+    ),
 ]
 NUMBERS = [0, 1, -1, 2, 500, 2**31, 2**63 - 1, -(2**63), 2**63, 10**30, 0.5, 1e308, -0.0]
-LINES = ["one", "two\n", "one\ntwo\nthree\n", "three", "\r\n", "", " ", "# A", "\u2028", "x" * 5000, "$1\\1", "---\n"]
+LINES = [
+    "one",
+    "two\n",
+    "one\ntwo\nthree\n",
+    "three",
+    "\r\n",
+    "",
+    " ",
+    "# A",
+    "\u2028",
+    "x" * 5000,
+    "$1\\1",
+    "---\n",
+]
 
 
 class Draw:
@@ -100,7 +182,9 @@ class Draw:
     def address(self) -> str:
         made = self.pick([self._of_pattern, self._of_pattern, self._of_pattern, self._of_parts])()
         if self.chance(0.2):
-            made += "?" + "&".join(f"{self.pick(PARAMETERS)}={self._word()}" for _ in range(self.pick([1, 1, 2, 3])))
+            made += "?" + "&".join(
+                f"{self.pick(PARAMETERS)}={self._word()}" for _ in range(self.pick([1, 1, 2, 3]))
+            )
         return self.bent(made) if self.chance(0.15) else made
 
     def write(self) -> dict[str, Any]:
@@ -122,12 +206,21 @@ class Draw:
         return {"type": kind} | {name: self._argument(name) for name in names if name != "type"}
 
     def _etag(self) -> Any:
-        return None if self.chance(0.85) else self.pick(["*", '""', '"x"', 'W/"1"', "x" * 300, 7, [], self._word()])
+        return (
+            None
+            if self.chance(0.85)
+            else self.pick(["*", '""', '"x"', 'W/"1"', "x" * 300, 7, [], self._word()])
+        )
 
     def form_value(self) -> str:
         """Return a value as a browser could send it, without unpaired surrogates."""
         made = self.pick(
-            [self._word, self._text, self.address, lambda: self.pick(["²", "½", "٣", "-1", "9" * 30, *REFS])]
+            [
+                self._word,
+                self._text,
+                self.address,
+                lambda: self.pick(["²", "½", "٣", "-1", "9" * 30, *REFS]),
+            ]
         )()
         return made.encode(errors="replace").decode()
 
@@ -135,7 +228,9 @@ class Draw:
         if depth and self.chance(0.4):
             inner = [self.value(depth - 1) for _ in range(self.pick([0, 1, 2, 4]))]
             return inner if self.chance(0.5) else {self._key(): one for one in inner}
-        return self.pick([None, True, False, self.pick(NUMBERS), self._text(), self.pick(REFS), self._word()])
+        return self.pick(
+            [None, True, False, self.pick(NUMBERS), self._text(), self.pick(REFS), self._word()]
+        )
 
     def chance(self, share: float) -> bool:
         return self._random.random() < share
@@ -144,17 +239,42 @@ class Draw:
         address = self.pick(PATTERNS)
         for variable, words in VARIABLES.items():
             while variable in address:
-                address = address.replace(variable, self.pick(words) if self.chance(0.95) else self._text(), 1)
+                address = address.replace(
+                    variable, self.pick(words) if self.chance(0.95) else self._text(), 1
+                )
         return address
 
     def _of_parts(self) -> str:
-        scheme = self.pick(["mcp://backlog/", "mcp://backlog/tasks/", "file:///", "auth://", "ib://X/", "MCP://", ""])
-        words = [*REFS, *FIELD_NAMES, "tasks", "epics", "archive", "resources", "docs", "a.md", "0", *ODD]
+        scheme = self.pick(
+            [
+                "mcp://backlog/",
+                "mcp://backlog/tasks/",
+                "file:///",
+                "auth://",
+                "ib://X/",
+                "MCP://",
+                "",
+            ]
+        )
+        words = [
+            *REFS,
+            *FIELD_NAMES,
+            "tasks",
+            "epics",
+            "archive",
+            "resources",
+            "docs",
+            "a.md",
+            "0",
+            *ODD,
+        ]
         return scheme + "/".join(self.pick(words) for _ in range(self.pick([0, 1, 2, 3, 5, 45])))
 
     def bent(self, text: str, start: str = "") -> str:
         place = self._random.randrange(len(text) + 1)
-        return start + text[:place] + self.pick([*ODD, ""]) + text[place + self.pick([0, 0, 1, 4]) :]
+        return (
+            start + text[:place] + self.pick([*ODD, ""]) + text[place + self.pick([0, 0, 1, 4]) :]
+        )
 
     def _argument(self, name: str) -> Any:
         if self.chance(0.1):
@@ -187,7 +307,9 @@ class Draw:
             return [self.pick(words) for _ in range(self.pick([0, 1, 2, 5]))]
         if self.chance(0.5):
             return {self.pick(FIELD_NAMES): self.pick(words) for _ in range(self.pick([1, 2]))}
-        return self.pick([{"url": "https://x.y", "title": "X"}, [{"url": self._text()}], self.value(3)])
+        return self.pick(
+            [{"url": "https://x.y", "title": "X"}, [{"url": self._text()}], self.value(3)]
+        )
 
     def _key(self) -> str:
         return self.pick([*FIELD_NAMES, "url", "title", self._text()])
@@ -196,4 +318,6 @@ class Draw:
         return self.pick(WORDS) if self.chance(0.85) else self._text()
 
     def _text(self) -> str:
-        return self.pick(LINES) if self.chance(0.6) else self.bent(self.pick(WORDS) + self.pick(ODD))
+        return (
+            self.pick(LINES) if self.chance(0.6) else self.bent(self.pick(WORDS) + self.pick(ODD))
+        )

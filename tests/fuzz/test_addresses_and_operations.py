@@ -1,5 +1,5 @@
-"""Test that random addresses, operations and queries over REST get a success or one of the contract's errors, never a
-500.
+"""Test that random addresses, operations and queries over REST get a success or one of the
+contract's errors, never a 500.
 """
 
 from typing import Any
@@ -19,18 +19,47 @@ from tests.fuzz.cases import check, fuzz
 
 anything = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 segment = st.one_of(
-    st.sampled_from(["tasks", "epics", "TASK-0001", "EPIC-0001", "TASK-0002", "archive", "resources", "a.md", "docs"]),
     st.sampled_from(
-        [*FIELDS["task"], "file", "metadata", "schema", "versions", "comments", "0", "1", "..", "%2e%2e", "@v1"]
+        [
+            "tasks",
+            "epics",
+            "TASK-0001",
+            "EPIC-0001",
+            "TASK-0002",
+            "archive",
+            "resources",
+            "a.md",
+            "docs",
+        ]
+    ),
+    st.sampled_from(
+        [
+            *FIELDS["task"],
+            "file",
+            "metadata",
+            "schema",
+            "versions",
+            "comments",
+            "0",
+            "1",
+            "..",
+            "%2e%2e",
+            "@v1",
+        ]
     ),
     anything,
 )
 query = st.lists(
-    st.tuples(st.sampled_from(["status", "filter", "limit", "cursor", "version", "since", "sort", "x"]), anything),
+    st.tuples(
+        st.sampled_from(["status", "filter", "limit", "cursor", "version", "since", "sort", "x"]),
+        anything,
+    ),
     max_size=3,
 ).map(lambda pairs: "&".join(f"{name}={value}" for name, value in pairs))
 made = st.builds(
-    lambda scheme, segments, query: f"{scheme}{'/'.join(segments)}" + (f"?{query}" if query else ""),
+    lambda scheme, segments, query: (
+        f"{scheme}{'/'.join(segments)}" + (f"?{query}" if query else "")
+    ),
     st.sampled_from(
         [
             "mcp://backlog/",
@@ -46,7 +75,11 @@ made = st.builds(
     query,
 )
 patterned = st.builds(
-    lambda entry, value: entry.pattern.replace("{id}", "TASK-0001").replace("{field}", value).replace("{path}", value),
+    lambda entry, value: (
+        entry.pattern.replace("{id}", "TASK-0001")
+        .replace("{field}", value)
+        .replace("{path}", value)
+    ),
     st.sampled_from(list(REGISTRY)),
     segment,
 )
@@ -61,7 +94,18 @@ value = st.recursive(
     max_leaves=8,
 )
 argument = st.sampled_from(
-    ["old_str", "new_str", "content", "value", "index", "line", "field", "version", "replace_all", "x"]
+    [
+        "old_str",
+        "new_str",
+        "content",
+        "value",
+        "index",
+        "line",
+        "field",
+        "version",
+        "replace_all",
+        "x",
+    ]
 )
 operation = st.one_of(
     st.builds(
@@ -76,7 +120,12 @@ operation = st.one_of(
 @pytest.fixture
 def client(alice: User) -> ApiClient:
     make_epic(title="Epic")
-    make_task(title="First", description="one\ntwo\nthree\n", evidence=["a", "b"], references=[{"url": "https://x.y"}])
+    make_task(
+        title="First",
+        description="one\ntwo\nthree\n",
+        evidence=["a", "b"],
+        references=[{"url": "https://x.y"}],
+    )
     make_task(title="Second", depends_on=["TASK-0001"])
     stored_files.create_resource(as_actor(alice), "resources/docs/a.md", "# A\n")
     return ApiClient(alice)
@@ -85,12 +134,16 @@ def client(alice: User) -> ApiClient:
 @fuzz(0.15)
 @given(uri=address)
 def test_any_address_reads_or_is_refused(client: ApiClient, uri: str) -> None:
-    check(lambda: client._client.get("/api/v1/resource/", {"uri": uri}, headers=client._headers), uri)
+    check(
+        lambda: client._client.get("/api/v1/resource/", {"uri": uri}, headers=client._headers), uri
+    )
 
 
 @fuzz(0.2)
 @given(uri=st.one_of(made, patterned), operation=operation, etag=st.none() | anything)
-def test_any_write_is_done_or_refused(client: ApiClient, uri: str, operation: Any, etag: str | None) -> None:
+def test_any_write_is_done_or_refused(
+    client: ApiClient, uri: str, operation: Any, etag: str | None
+) -> None:
     check(
         lambda: client.post("/api/v1/write/", {"uri": uri, "operation": operation, "etag": etag}),
         (uri, operation, etag),
@@ -103,7 +156,9 @@ def test_any_write_is_done_or_refused(client: ApiClient, uri: str, operation: An
     atomic=st.booleans(),
     dry_run=st.booleans(),
 )
-def test_any_batch_is_done_or_refused(client: ApiClient, operations: Any, atomic: bool, dry_run: bool) -> None:
+def test_any_batch_is_done_or_refused(
+    client: ApiClient, operations: Any, atomic: bool, dry_run: bool
+) -> None:
     batch = {"operations": operations, "atomic": atomic, "dry_run": dry_run}
     check(lambda: client.post("/api/v1/write_batch/", batch), batch)
 

@@ -1,4 +1,5 @@
-"""Test 100,000 random addresses and operations in a long run: only successes and the contract's errors, never a 500.
+"""Test 100,000 random addresses and operations in a long run: only successes and the contract's
+errors, never a 500.
 
 Calls REST's views directly, without the middleware around them, which would take most of the time.
 """
@@ -21,7 +22,7 @@ from resources_app.identity.credentials import recognise
 from tests.api.clients import ApiClient
 from tests.fuzz import cases
 from tests.fuzz.drawing import Draw
-from tests.fuzz.test_addresses_and_operations import client  # noqa: F401  fixture
+from tests.fuzz.test_addresses_and_operations import client  # noqa: F401
 
 TOTAL = 500 if cases.IS_SEEDED else 100_000
 # Rolled back together, so that a failure is reproduced by the seed of its part alone.
@@ -60,7 +61,9 @@ class Case:
 
     def ask(self, views: Views) -> Any:
         if isinstance(self.sent, str):
-            return views.get("/api/v1/resource/", {"uri": self.sent.encode(errors="replace").decode()})
+            return views.get(
+                "/api/v1/resource/", {"uri": self.sent.encode(errors="replace").decode()}
+            )
         return views.post("/api/v1/write/", json.dumps(self.sent).encode())
 
 
@@ -77,7 +80,11 @@ def raised() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("seed", [SEED])
-def test_addresses_and_operations_by_the_hundred_thousand(client: ApiClient, alice: User, seed: str) -> None:  # noqa: F811
+def test_addresses_and_operations_by_the_hundred_thousand(
+    client: ApiClient,
+    alice: User,
+    seed: str,
+) -> None:
     views = Views(alice)
     for part in range(TOTAL // PART):
         draw = Draw(f"{seed}:{part}")

@@ -1,4 +1,6 @@
-"""Test OAuth's endpoints with one or two parameters that no client would send: a success or an error, never a 500."""
+"""Test OAuth's endpoints with one or two parameters that no client would send: a success or an
+error, never a 500.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,17 +19,47 @@ from tests.fuzz.test_in_bulk import SEED
 PART = 100
 TOTAL = max(PART, cases.CASES // 20)
 QUESTIONS = [
-    *("response_type", "client_id", "redirect_uri", "state", "scope", "code_challenge", "code_challenge_method"),
+    *(
+        "response_type",
+        "client_id",
+        "redirect_uri",
+        "state",
+        "scope",
+        "code_challenge",
+        "code_challenge_method",
+    ),
     *("resource", "nonce", "claims", "prompt", "max_age", "request", "reach", "allow"),
 ]
 FORMS = [
-    *("grant_type", "code", "client_id", "redirect_uri", "code_verifier", "resource", "refresh_token", "scope"),
+    *(
+        "grant_type",
+        "code",
+        "client_id",
+        "redirect_uri",
+        "code_verifier",
+        "resource",
+        "refresh_token",
+        "scope",
+    ),
     *("client_secret", "username", "password", "token", "token_type_hint", "device_code"),
 ]
-METADATA = [*flow.METADATA, "grant_types", "response_types", "scope", "jwks", "jwks_uri", "contacts", "logo_uri", "x"]
+METADATA = [
+    *flow.METADATA,
+    "grant_types",
+    "response_types",
+    "scope",
+    "jwks",
+    "jwks_uri",
+    "contacts",
+    "logo_uri",
+    "x",
+]
 GRANTS = [
     *("authorization_code", "refresh_token", "password", "client_credentials", "implicit"),
-    *("urn:ietf:params:oauth:grant-type:device_code", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
+    *(
+        "urn:ietf:params:oauth:grant-type:device_code",
+        "urn:ietf:params:oauth:grant-type:jwt-bearer",
+    ),
 ]
 
 
@@ -49,26 +81,39 @@ class Doors:
         return self.draw.pick([*doors, self._register, self._replace])()
 
     def _bent(self, names: list[str]) -> dict[str, str]:
-        return {self.draw.pick(names): self.draw.form_value() for _ in range(self.draw.pick([1, 1, 2]))}
+        return {
+            self.draw.pick(names): self.draw.form_value() for _ in range(self.draw.pick([1, 1, 2]))
+        }
 
     def _question(self) -> Any:
         return self.browser.get(flow.question(self.client, **self._bent(QUESTIONS)))
 
     def _consent(self) -> Any:
-        return self.browser.post("/o/authorize/", self.fields | {"allow": "Authorize"} | self._bent(QUESTIONS))
+        return self.browser.post(
+            "/o/authorize/", self.fields | {"allow": "Authorize"} | self._bent(QUESTIONS)
+        )
 
     def _token(self) -> Any:
-        form = {"grant_type": self.draw.pick(GRANTS), "client_id": self.client, "code": "x", "refresh_token": "br_x"}
+        form = {
+            "grant_type": self.draw.pick(GRANTS),
+            "client_id": self.client,
+            "code": "x",
+            "refresh_token": "br_x",
+        }
         return flow.program().post("/o/token/", form | self._bent(FORMS))
 
     def _revoke(self) -> Any:
-        return flow.program().post("/o/revoke_token/", {"token": "bo_x", "client_id": self.client} | self._bent(FORMS))
+        return flow.program().post(
+            "/o/revoke_token/", {"token": "bo_x", "client_id": self.client} | self._bent(FORMS)
+        )
 
     def _register(self) -> Any:
         return flow.register(**{self.draw.pick(METADATA): self.draw.value(2)})
 
     def _replace(self) -> Any:
-        return flow.replace(self.registered, flow.METADATA | {self.draw.pick(METADATA): self.draw.value(2)})
+        return flow.replace(
+            self.registered, flow.METADATA | {self.draw.pick(METADATA): self.draw.value(2)}
+        )
 
 
 @pytest.mark.parametrize("seed", [SEED])

@@ -1,4 +1,6 @@
-"""Test the viewer's pages with random parameters and forms: shown, redirected or rejected, never a 500."""
+"""Test the viewer's pages with random parameters and forms: shown, redirected or rejected, never a
+500.
+"""
 
 from typing import Any
 
@@ -16,7 +18,10 @@ from tests.viewer.browsing import signed_in
 TOTAL = max(PART, cases.CASES // 10)
 # They would only sign out, or start the workers' jobs.
 READS = TABLE["pages"]["reads"]
-WRITES = {**TABLE["pages"]["writes"], **dict.fromkeys(set(TABLE["pages"]["others"]) - {"/logout/", "/sync/"})}
+WRITES = {
+    **TABLE["pages"]["writes"],
+    **dict.fromkeys(set(TABLE["pages"]["others"]) - {"/logout/", "/sync/"}),
+}
 NAMES = [
     *(
         "before",
@@ -68,7 +73,9 @@ NAMES = [
 
 def address(draw: Draw, route: str) -> str:
     for variable, example in EXAMPLES.items():
-        route = route.replace(f"<{variable}>", f"resources/{example}" if variable == "path" else example)
+        route = route.replace(
+            f"<{variable}>", f"resources/{example}" if variable == "path" else example
+        )
     bent = draw.bent(route[1:], "/") if draw.chance(0.05) else route
     # No browser can send an unpaired surrogate.
     return bent.encode(errors="replace").decode()

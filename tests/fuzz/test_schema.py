@@ -1,4 +1,6 @@
-"""Test our OpenAPI description with Schemathesis: all valid requests get a success or an error, never a 500."""
+"""Test our OpenAPI description with Schemathesis: all valid requests get a success or an error,
+never a 500.
+"""
 
 import json
 from typing import Any
@@ -40,7 +42,9 @@ def send(client: ApiClient, case: Any) -> Any:
         chosen = known[length // 2 % len(known)] if known and length % 2 else value
         path = path.replace(f"{{{name}}}", str(chosen) or "x")
     headers = {str(name): str(value) for name, value in (case.headers or {}).items()}
-    sent = {name: value for name, value in headers.items() if value.isascii() and value.isprintable()}
+    sent = {
+        name: value for name, value in headers.items() if value.isascii() and value.isprintable()
+    }
     options: dict[str, Any] = {"headers": client._headers | sent}
     options["query_params"] = case.query or {}
     if case.method.upper() in {"POST", "PUT", "PATCH"}:
@@ -58,10 +62,14 @@ def body_of(case: Any) -> bytes:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.label)
-def test_whatever_the_schema_allows_is_answered_or_refused(client: ApiClient, operation: Any) -> None:
+def test_whatever_the_schema_allows_is_answered_or_refused(
+    client: ApiClient, operation: Any
+) -> None:
     @fuzz(0.2 / len(OPERATIONS))
     @given(case=operation.as_strategy())
     def holds(case: Any) -> None:
-        check(lambda: send(client, case), (case.path_parameters, case.query, case.headers, case.body))
+        check(
+            lambda: send(client, case), (case.path_parameters, case.query, case.headers, case.body)
+        )
 
     holds()

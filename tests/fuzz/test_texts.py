@@ -35,4 +35,8 @@ def test_no_text_takes_long_to_show() -> None:
     """Each of them within a limit of CPU time: the program ends at the first that takes longer."""
     command = [sys.executable, "-m", "tests.fuzz.costly"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert run.stdout.splitlines()[-1:] == ["done"], (run.returncode, run.stdout.splitlines()[-1:], run.stderr[-2000:])
+    assert run.stdout.splitlines()[-1:] == ["done"], (
+        run.returncode,
+        run.stdout.splitlines()[-1:],
+        run.stderr[-2000:],
+    )

@@ -20,7 +20,9 @@ from tests.intelligencebank.worlds import ALICE, BOB, fill_tenant, running_fake
 def fake(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeIB]:
     for key in connection_to_redis().scan_iter("ib:*"):
         connection_to_redis().delete(key)
-    monkeypatch.setattr(connections, "Patience", lambda attempts, seconds: Patience(2, seconds, lambda pause: None))
+    monkeypatch.setattr(
+        connections, "Patience", lambda attempts, seconds: Patience(2, seconds, lambda pause: None)
+    )
     with running_fake() as fake:
         settings.IB_LOCAL_ORIGINS = list(fake.urls.values())
         settings.IB_RATE_SECONDS = 0.01

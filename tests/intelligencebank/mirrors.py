@@ -47,15 +47,26 @@ def content(connection: IBConnection) -> list[tuple[Any, ...]]:
     """Return the mirror's content for comparison: no keys, no times, no generations."""
     rows = []
     for model, home in ((IBFolder, "parent__ib_id"), (IBResource, "folder__ib_id")):
-        columns = [field.name for field in model._meta.concrete_fields if field.name not in _NOT_CONTENT]
-        found = model.objects.filter(connection=connection).order_by("ib_id").values_list(*columns, home)
+        columns = [
+            field.name for field in model._meta.concrete_fields if field.name not in _NOT_CONTENT
+        ]
+        found = (
+            model.objects.filter(connection=connection)
+            .order_by("ib_id")
+            .values_list(*columns, home)
+        )
         when = [columns.index(name) for name in ("missing_since", "tombstoned_at")]
-        rows += [tuple(bool(value) if at in when else repr(value) for at, value in enumerate(row)) for row in found]
+        rows += [
+            tuple(bool(value) if at in when else repr(value) for at, value in enumerate(row))
+            for row in found
+        ]
     return rows
 
 
 def visible_rows(connection: IBConnection) -> set[str]:
-    rows = IBResource.objects.filter(connection=connection, missing_since=None, folder__hidden=False)
+    rows = IBResource.objects.filter(
+        connection=connection, missing_since=None, folder__hidden=False
+    )
     return set(rows.values_list("ib_id", flat=True))
 
 

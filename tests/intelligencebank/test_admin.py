@@ -9,10 +9,20 @@ from tests.intelligencebank.mirrors import all_ids, link, sync
 from tests.intelligencebank.worlds import BOB, SERVICE, SERVICE_PASSWORD
 from tests.resources_app.admin_client import enter, errors_of, make_admin, opened, url
 
-PAGES = ("ibconnection", "ibsyncrun", "ibfolder", "ibresource", "iblink", "ibentitlement", "ibquarantine")
+PAGES = (
+    "ibconnection",
+    "ibsyncrun",
+    "ibfolder",
+    "ibresource",
+    "iblink",
+    "ibentitlement",
+    "ibquarantine",
+)
 
 
-def test_a_connection_is_made_and_its_secrets_never_shown(fake: FakeIB, tenant: Tenant, carol: User) -> None:
+def test_a_connection_is_made_and_its_secrets_never_shown(
+    fake: FakeIB, tenant: Tenant, carol: User
+) -> None:
     client = enter(make_admin())
     form = opened(client, "ibconnection_add") | {
         "client_id": "BnK4JV",
@@ -32,16 +42,24 @@ def test_a_connection_is_made_and_its_secrets_never_shown(fake: FakeIB, tenant: 
     assert client.post(url("ibconnection_change", connection.pk), again).status_code == 302
     connection.refresh_from_db()
     assert connection.domains == ["assets.example.com"], "what was left as it is stays"
-    assert connection.name == "Renamed" and sync(connection).status == "complete", "an empty password changes nothing"
+    assert connection.name == "Renamed" and sync(connection).status == "complete", (
+        "an empty password changes nothing"
+    )
 
 
 def test_what_cannot_be_used_is_refused_in_the_form(fake: FakeIB, carol: User) -> None:
     client = enter(make_admin())
-    form = opened(client, "ibconnection_add") | {"client_id": "BnK4JV", "name": "x", "email": "e", "password": "p"}
+    form = opened(client, "ibconnection_add") | {
+        "client_id": "BnK4JV",
+        "name": "x",
+        "email": "e",
+        "password": "p",
+    }
     refused = client.post(url("ibconnection_add"), form | {"platform_url": "http://10.0.0.1"})
     assert "platform_url" in errors_of(refused)
     refused = client.post(
-        url("ibconnection_add"), form | {"platform_url": "https://a.intelligencebank.com", "calls_per_minute": "601"}
+        url("ibconnection_add"),
+        form | {"platform_url": "https://a.intelligencebank.com", "calls_per_minute": "601"},
     )
     assert "calls_per_minute" in errors_of(refused)
 
@@ -53,7 +71,9 @@ def test_every_page_opens_and_shows_only_what_the_admin_may_see(
     for page in PAGES:
         shown = client.get(url(f"{page}_changelist"))
         assert shown.status_code == 200, page
-        assert "Legal" not in shown.content.decode() and "Marketing" not in shown.content.decode(), page
+        assert (
+            "Legal" not in shown.content.decode() and "Marketing" not in shown.content.decode()
+        ), page
     link(carol, mirrored, BOB, "bob-secret-word")
     assert "Legal" in client.get(url("ibfolder_changelist")).content.decode()
     run = IBSyncRun.objects.get()

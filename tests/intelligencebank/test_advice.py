@@ -1,4 +1,6 @@
-"""Test that a failed run says why and what to do: in the command, on the jobs page, to agents and the doctor."""
+"""Test that a failed run says why and what to do: in the command, on the jobs page, to agents and
+the doctor.
+"""
 
 from dataclasses import replace
 from io import StringIO
@@ -39,7 +41,9 @@ def _break(fake: FakeIB, tenant: Tenant, connection: IBConnection, status: str) 
 
 
 @pytest.mark.parametrize("status", list(ADVICE))
-def test_it_says_what_to_do(fake: FakeIB, tenant: Tenant, mirrored: IBConnection, carol: User, status: str) -> None:
+def test_it_says_what_to_do(
+    fake: FakeIB, tenant: Tenant, mirrored: IBConnection, carol: User, status: str
+) -> None:
     assert [one.is_well for one in standings()] == [True]
     _break(fake, tenant, mirrored, status)
     said = StringIO()
@@ -49,13 +53,21 @@ def test_it_says_what_to_do(fake: FakeIB, tenant: Tenant, mirrored: IBConnection
     told = _told(carol, run)
     assert (run.status, told["error"], told["suggestion"]) == (status, run.error, ADVICE[status])
     assert run.error and run.error in said.getvalue() and ADVICE[status] in said.getvalue()
-    assert bool(told["resumes_at"]) == Job.objects.filter(kind="ib_sync", run_at=run.resume_at).exists()
+    assert (
+        bool(told["resumes_at"])
+        == Job.objects.filter(kind="ib_sync", run_at=run.resume_at).exists()
+    )
     [standing] = standings()
-    assert (standing.is_well, standing.advice) == (False, ADVICE[status]) and run.error in standing.message
+    assert (standing.is_well, standing.advice) == (
+        False,
+        ADVICE[status],
+    ) and run.error in standing.message
     assert ADVICE[status].split("'")[0] in text_of(signed_in(carol).get("/sync/"))
 
 
-def test_a_run_that_failed_is_started_again_from_the_page(fake: FakeIB, mirrored: IBConnection, carol: User) -> None:
+def test_a_run_that_failed_is_started_again_from_the_page(
+    fake: FakeIB, mirrored: IBConnection, carol: User
+) -> None:
     fake.faults = [Fault("404", "resources", times=99)]
     failed = sync(mirrored)
     client = signed_in(carol)
@@ -66,7 +78,13 @@ def test_a_run_that_failed_is_started_again_from_the_page(fake: FakeIB, mirrored
 
 
 @pytest.mark.parametrize(
-    "options", [["--fault", "nonsense"], ["--fault", "500@nowhere"], ["--set", "colour=red"], ["--set", "count=many"]]
+    "options",
+    [
+        ["--fault", "nonsense"],
+        ["--fault", "500@nowhere"],
+        ["--set", "colour=red"],
+        ["--set", "count=many"],
+    ],
 )
 def test_the_fake_refuses_what_it_cannot_do(options: list[str]) -> None:
     with pytest.raises(CommandError):
@@ -75,7 +93,15 @@ def test_the_fake_refuses_what_it_cannot_do(options: list[str]) -> None:
 
 def test_the_fake_is_switched_by_words() -> None:
     profile = Profile()
-    for name, value in (("page_cap", "7"), ("count", "stale"), ("touching", "move+folder_move"), ("expired", "200")):
+    for name, value in (
+        ("page_cap", "7"),
+        ("count", "stale"),
+        ("touching", "move+folder_move"),
+        ("expired", "200"),
+    ):
         profile = switched(profile, name, value)
     assert (profile.page_cap, profile.count, profile.expired) == (7, "stale", "200")
-    assert profile.touching == {"move", "folder_move"} and switched(profile, "touching", "").touching == set()
+    assert (
+        profile.touching == {"move", "folder_move"}
+        and switched(profile, "touching", "").touching == set()
+    )

@@ -59,7 +59,11 @@ def give_up_early(client: IBClient, kind: str) -> None:
 
 def test_a_login_names_the_tenant_its_api_and_its_end(fake: FakeIB, client: IBClient) -> None:
     session = service_session(client)
-    assert (session.client_id, session.api_url, session.is_main_admin) == ("BnK4JV", fake.urls["v3"], True)
+    assert (session.client_id, session.api_url, session.is_main_admin) == (
+        "BnK4JV",
+        fake.urls["v3"],
+        True,
+    )
     assert session.sid not in repr(session)
 
 
@@ -83,7 +87,11 @@ def test_a_person_signs_in_with_the_browser(fake: FakeIB, client: IBClient) -> N
 
 def test_both_forms_of_the_list_give_the_same(client: IBClient, tenant: Tenant) -> None:
     session = service_session(client)
-    for listing in (api.folders_in(""), api.folders_in(ROOT_ID), api.resources_in(folder_named(tenant, "Logos"), 10)):
+    for listing in (
+        api.folders_in(""),
+        api.folders_in(ROOT_ID),
+        api.resources_in(folder_named(tenant, "Logos"), 10),
+    ):
         by_post, by_get = client.fetch(session, listing), client.fetch_by_url(session, listing)
         assert [row["_id"] for row in by_post.rows] == [row["_id"] for row in by_get.rows] != []
         assert by_post.count == by_get.count
@@ -96,7 +104,9 @@ def test_a_hundred_ids_are_one_call(fake: FakeIB, client: IBClient) -> None:
     assert {row["_id"] for row in page.rows} == set(ids) and fake.calls("by_id") == 1
 
 
-def test_a_file_comes_with_the_session_and_only_with_the_right(client: IBClient, tenant: Tenant) -> None:
+def test_a_file_comes_with_the_session_and_only_with_the_right(
+    client: IBClient, tenant: Tenant
+) -> None:
     session = service_session(client)
     row = client.fetch(session, api.all_resources()).rows[0]
     with client.open_file(session, row["_id"]) as response:
@@ -112,7 +122,9 @@ def test_an_expired_session_is_renewed_once(fake: FakeIB, client: IBClient, expi
     session = service_session(client)
     fake.expire_sessions()
     page, renewed = renewing(
-        lambda used: client.fetch(used, api.all_resources()), session, lambda _: service_session(client)
+        lambda used: client.fetch(used, api.all_resources()),
+        session,
+        lambda _: service_session(client),
     )
     assert len(page.rows) == 100 and renewed.sid != session.sid
     fake.expire_sessions()
@@ -122,7 +134,9 @@ def test_an_expired_session_is_renewed_once(fake: FakeIB, client: IBClient, expi
 
 @pytest.mark.parametrize("kind", FAULTS)
 def test_a_fault_is_overcome_or_named(fake: FakeIB, client: IBClient, kind: str) -> None:
-    """Check that transient faults are retried, permanent ones are not, and no other error escapes."""
+    """Check that transient faults are retried, permanent ones are not, and no other error
+    escapes.
+    """
     session = service_session(client)
     give_up_early(client, kind)
     fake.faults = [Fault(kind, "resources")]
@@ -137,8 +151,12 @@ def test_a_fault_is_overcome_or_named(fake: FakeIB, client: IBClient, kind: str)
         assert fake.calls("resources") == (1 if kind in {"duplicates", "bad_rows"} else 2)
 
 
-@pytest.mark.parametrize("kind", ["503", "html", "reset", "truncated", "slow_headers", "gzip_bomb", "null_response"])
-def test_a_fault_that_stays_ends_after_six_attempts(fake: FakeIB, client: IBClient, kind: str) -> None:
+@pytest.mark.parametrize(
+    "kind", ["503", "html", "reset", "truncated", "slow_headers", "gzip_bomb", "null_response"]
+)
+def test_a_fault_that_stays_ends_after_six_attempts(
+    fake: FakeIB, client: IBClient, kind: str
+) -> None:
     session = service_session(client)
     give_up_early(client, kind)
     fake.faults = [Fault(kind, "resources", times=99)]
@@ -153,7 +171,9 @@ def test_trying_again_ends_with_the_time_there_is_for_it(fake: FakeIB, client: I
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    client.patience = replace(client.patience, seconds=10, sleep=sleep, jitter=lambda: 1.0, clock=lambda: now[0])
+    client.patience = replace(
+        client.patience, seconds=10, sleep=sleep, jitter=lambda: 1.0, clock=lambda: now[0]
+    )
     session = service_session(client)
     fake.faults = [Fault("503", "resources", times=99)]
     with pytest.raises(Unreachable):
@@ -188,7 +208,9 @@ def test_an_overloaded_server_is_given_the_time_it_asks_for(
         "ftp://api.intelligencebank.com",
     ],
 )
-def test_an_address_outside_the_allow_list_is_never_called(fake: FakeIB, client: IBClient, address: str) -> None:
+def test_an_address_outside_the_allow_list_is_never_called(
+    fake: FakeIB, client: IBClient, address: str
+) -> None:
     fake.urls["v3"] = address
     with pytest.raises(ForbiddenHost):
         client.login(SERVICE, SERVICE_PASSWORD)
@@ -196,7 +218,10 @@ def test_an_address_outside_the_allow_list_is_never_called(fake: FakeIB, client:
 
 def test_the_vendors_hosts_and_a_customers_own_domain_are_on_the_list(client: IBClient) -> None:
     hosts = replace(client.transport.hosts, domains=frozenset({"assets.example.com"}))
-    assert hosts.check("https://usprod2usv3.intelligencebank.com/api") == "https://usprod2usv3.intelligencebank.com"
+    assert (
+        hosts.check("https://usprod2usv3.intelligencebank.com/api")
+        == "https://usprod2usv3.intelligencebank.com"
+    )
     assert hosts.check("https://assets.example.com/x") == "https://assets.example.com"
     assert not hosts.allows_address("assets.example.com", 443, "10.0.0.5")
     assert not hosts.allows_address("assets.example.com", 443, "169.254.169.254")

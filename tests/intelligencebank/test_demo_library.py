@@ -1,4 +1,6 @@
-"""The demo library of `make run`: sessions survive a restart of the fake, and the site follows it to other ports."""
+"""The demo library of `make run`: sessions survive a restart of the fake, and the site follows it
+to other ports.
+"""
 
 import os
 import socket
@@ -58,11 +60,15 @@ def root_as(user: User, connection: IBConnection) -> list[str]:
 
 
 def sid_of(user: User, connection: IBConnection) -> str:
-    return connections.open_session(connection, f"session {user.pk}", IBLink.objects.get(user=user).session).sid
+    return connections.open_session(
+        connection, f"session {user.pk}", IBLink.objects.get(user=user).session
+    ).sid
 
 
 @pytest.mark.django_db
-def test_people_stay_signed_in_when_the_fake_restarts_on_other_ports(tmp_path: Path, settings: Settings) -> None:
+def test_people_stay_signed_in_when_the_fake_restarts_on_other_ports(
+    tmp_path: Path, settings: Settings
+) -> None:
     alice, chen = make_user("alice", "contributor"), make_user("chen", "contributor")
     file = tmp_path / "sessions.json"
     with running_library(file) as fake:
@@ -74,13 +80,18 @@ def test_people_stay_signed_in_when_the_fake_restarts_on_other_ports(tmp_path: P
         seen, sids = root_as(chen, connection), [sid_of(user, connection) for user in (alice, chen)]
         assert seen == ["Brand", "Photos"]
         first = fake.urls["platform"]
-    with socket.create_server(("127.0.0.1", int(first.rpartition(":")[2]))), running_library(file) as fake:
+    with (
+        socket.create_server(("127.0.0.1", int(first.rpartition(":")[2]))),
+        running_library(file) as fake,
+    ):
         connection = connect(fake, settings)
         assert connection.platform_url == fake.urls["platform"] != first
         assert [sid_of(user, connection) for user in (alice, chen)] == sids
         assert root_as(chen, connection) == seen
         host = fake.urls["platform"].removeprefix("http://")
-        again = fake.login({"p70": "alice@example.com", "p80": library.PEOPLE_PASSWORD, "p90": host})
+        again = fake.login(
+            {"p70": "alice@example.com", "p80": library.PEOPLE_PASSWORD, "p90": host}
+        )
         assert again.body["sid"] not in sids
     assert file.stat().st_mode & 0o077 == 0
 
@@ -97,7 +108,9 @@ def test_a_request_of_an_earlier_start_is_left_alone(tmp_path: Path, settings: S
         assert IBConnection.objects.get().platform_url == fake.urls["platform"]
 
 
-def test_the_command_answers_on_sockets_it_inherits_and_keeps_sessions_across_a_kill(tmp_path: Path) -> None:
+def test_the_command_answers_on_sockets_it_inherits_and_keeps_sessions_across_a_kill(
+    tmp_path: Path,
+) -> None:
     sockets = [socket.create_server(("127.0.0.1", 0), backlog=64) for _ in ROLES]
     descriptors = [one.fileno() for one in sockets]
     origin = f"127.0.0.1:{sockets[0].getsockname()[1]}"
@@ -113,7 +126,11 @@ def test_the_command_answers_on_sockets_it_inherits_and_keeps_sessions_across_a_
     process = start()
     try:
         # Callers wait in the queue of the socket while nobody answers.
-        login = httpx.post(f"http://127.0.0.1:{sockets[1].getsockname()[1]}/webapp/1.0/login", data=form, timeout=60)
+        login = httpx.post(
+            f"http://127.0.0.1:{sockets[1].getsockname()[1]}/webapp/1.0/login",
+            data=form,
+            timeout=60,
+        )
         sid = login.json()["sid"]
         process.kill()
         process.wait()

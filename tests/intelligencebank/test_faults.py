@@ -1,4 +1,6 @@
-"""Test every fault in every stage: the run succeeds or says why, and nothing that still exists is hidden."""
+"""Test every fault in every stage: the run succeeds or says why, and nothing that still exists is
+hidden.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -42,7 +44,10 @@ def _hurried(hosts: HostPolicy, _limits: object) -> Transport:
 
 @contextmanager
 def _not_waiting_long(kind: str) -> Iterator[None]:
-    """Shorten the timeout for a slow server. Other faults get the usual time, because a busy machine is no fault."""
+    """Shorten the timeout for a slow server.
+
+    Other faults get the usual time, because a busy machine is no fault.
+    """
     with pytest.MonkeyPatch.context() as patch:
         if kind.startswith("slow"):
             patch.setattr("resources_app.intelligencebank.connections.Transport", _hurried)
@@ -68,7 +73,12 @@ def test_no_fault_in_any_stage_hides_what_is_there(
                 run = sync(mirrored, run_kind)
             tried += sum(fault.seen for fault in fake.faults) > 0
             fake.faults, fake.between = [], lambda query: None
-            assert visible_rows(mirrored) - {gone} == there, (run_kind, stage, run.status, run.error)
+            assert visible_rows(mirrored) - {gone} == there, (
+                run_kind,
+                stage,
+                run.status,
+                run.error,
+            )
             assert not IBResource.objects.filter(tombstoned_at__isnull=False).exists()
             assert not IBFolder.objects.filter(hidden=True).exists()
             assert run.status in {"complete", "paused", "failed", "auth_required", "incomplete"}
@@ -80,7 +90,11 @@ def test_no_fault_in_any_stage_hides_what_is_there(
 
 def _make_counts_differ(fake: FakeIB, tenant: Tenant) -> None:
     """Move a resource after the folders were read, which sends the run into single folders."""
-    moving, logos, photos = sorted(all_ids(fake))[0], folder_named(tenant, "Logos"), folder_named(tenant, "Photos")
+    moving, logos, photos = (
+        sorted(all_ids(fake))[0],
+        folder_named(tenant, "Logos"),
+        folder_named(tenant, "Photos"),
+    )
     fake.between = lambda query: (
         tenant.move(moving, photos if tenant.home[tenant.resource(moving)] == logos else logos)
         if query.search.get("parent") == folder_named(tenant, "Marketing")
@@ -97,19 +111,29 @@ def _settle(connection: IBConnection) -> None:
 def test_a_pause_goes_on_where_it_was(fake: FakeIB, mirrored: IBConnection) -> None:
     fake.faults = [Fault("503", "resources", nth=2, times=2)]
     run = sync(mirrored)
-    assert (run.status, run.checkpoint["stage"], run.checkpoint["offset"]) == ("paused", "resources", 90)
+    assert (run.status, run.checkpoint["stage"], run.checkpoint["offset"]) == (
+        "paused",
+        "resources",
+        90,
+    )
     assert run.resume_at is not None
     calls = fake.calls("folders")
     again = sync(mirrored)
     assert (again.pk, again.status) == (run.pk, "complete") and fake.calls("folders") == calls
 
 
-def test_a_server_that_wants_to_be_left_alone_keeps_no_worker(fake: FakeIB, mirrored: IBConnection) -> None:
+def test_a_server_that_wants_to_be_left_alone_keeps_no_worker(
+    fake: FakeIB, mirrored: IBConnection
+) -> None:
     fake.profile = replace(fake.profile, retry_after="hours")
     fake.faults = [Fault("429", "resources", times=99)]
     run = sync(mirrored)
-    assert (run.status, fake.calls("resources")) == ("paused", 3), "two of the first run, and one that was not repeated"
-    assert timedelta(minutes=10) < run.resume_at - timezone.now() <= timedelta(minutes=15), "a day is too long for us"
+    assert (run.status, fake.calls("resources")) == ("paused", 3), (
+        "two of the first run, and one that was not repeated"
+    )
+    assert timedelta(minutes=10) < run.resume_at - timezone.now() <= timedelta(minutes=15), (
+        "a day is too long for us"
+    )
 
 
 def test_a_run_that_never_gets_anywhere_gives_up(fake: FakeIB, mirrored: IBConnection) -> None:
@@ -132,7 +156,9 @@ def test_changes_between_pages_lose_nothing(
         state["n"] += 1
         live = sorted(all_ids(fake))
         victim = live[state["n"] * 17 % len(live)]
-        kind = ("delete", "create", "update", "move")[state["n"] % 4] if change == "mixed" else change
+        kind = (
+            ("delete", "create", "update", "move")[state["n"] % 4] if change == "mixed" else change
+        )
         if kind == "delete" and state["n"] < 12:
             tenant.delete(victim)
         elif kind == "create":
@@ -145,7 +171,9 @@ def test_changes_between_pages_lose_nothing(
     fake.between = between
     run = sync(connection)
     fake.between = lambda query: None
-    lost = (all_ids(fake) & set(IBResource.objects.values_list("ib_id", flat=True))) - visible_rows(connection)
+    lost = (all_ids(fake) & set(IBResource.objects.values_list("ib_id", flat=True))) - visible_rows(
+        connection
+    )
     assert lost == set(), (run.status, run.error)
     assert sync(connection).status == "complete"
     assert visible_rows(connection) == all_ids(fake)
@@ -175,11 +203,17 @@ def _delete_subtree(fake: FakeIB, tenant: Tenant) -> None:
     ],
 )
 def test_what_happens_to_tenant_account_or_tree_during_a_run_hides_nothing_before_somebody_looked(
-    fake: FakeIB, tenant: Tenant, mirrored: IBConnection, mutate: Callable[[FakeIB, Tenant], None], statuses: set[str]
+    fake: FakeIB,
+    tenant: Tenant,
+    mirrored: IBConnection,
+    mutate: Callable[[FakeIB, Tenant], None],
+    statuses: set[str],
 ) -> None:
     before = visible_rows(mirrored)
     waiting = [mutate]
-    fake.between = lambda query: waiting.pop()(fake, tenant) if waiting and query.stage == "resources" else None
+    fake.between = lambda query: (
+        waiting.pop()(fake, tenant) if waiting and query.stage == "resources" else None
+    )
     run = sync(mirrored)
     assert not waiting and run.status in statuses, run.error
     assert visible_rows(mirrored) == before and not IBFolder.objects.filter(hidden=True).exists()
@@ -195,11 +229,17 @@ def test_what_happens_to_tenant_account_or_tree_during_a_run_hides_nothing_befor
         {"deleted": "status", "ties": "shuffled"},
         {"count": "total", "touching": frozenset()},
         {"count": "stale", "touching": frozenset(TOUCHES)},
-        {"login_failure": "401", "overload": "200", "calls_per_minute": 10_000, "ranges": "honoured"},
+        {
+            "login_failure": "401",
+            "overload": "200",
+            "calls_per_minute": 10_000,
+            "ranges": "honoured",
+        },
     ],
     # Sets print in another order in each process, and parallel workers must agree on the names.
     ids=lambda profile: ", ".join(
-        f"{name}={sorted(value) if isinstance(value, frozenset) else value}" for name, value in profile.items()
+        f"{name}={sorted(value) if isinstance(value, frozenset) else value}"
+        for name, value in profile.items()
     ),
 )
 def test_the_mirror_is_right_whatever_the_real_one_turns_out_to_be(

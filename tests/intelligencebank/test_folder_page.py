@@ -1,4 +1,6 @@
-"""Test the folder page: as thumbnails or as a list, by name or by time, searched, paged; all state is in the URL."""
+"""Test the folder page: as thumbnails or as a list, by name or by time, searched, paged; all state
+is in the URL.
+"""
 
 import re
 from html import unescape
@@ -50,7 +52,9 @@ def test_a_list_keeps_its_order_from_page_to_page(logos: str, alice: User) -> No
     assert all_pages(client, f"{logos}?sort=changed") == in_folder(logos, "-updated_at")
 
 
-def test_pictures_or_a_list_and_the_choice_stays_on_the_way(logos: str, tenant: Tenant, alice: User) -> None:
+def test_pictures_or_a_list_and_the_choice_stays_on_the_way(
+    logos: str, tenant: Tenant, alice: User
+) -> None:
     client = signed_in(alice)
     as_list = text_of(client.get(f"{logos}?view=list&sort=changed"))
     assert 'class="grid rows"' in as_list
@@ -58,17 +62,25 @@ def test_pictures_or_a_list_and_the_choice_stays_on_the_way(logos: str, tenant: 
     assert 'class="grid rows"' not in text_of(client.get(logos))
 
 
-def test_a_search_stays_in_the_folder_and_from_the_top_finds_all(logos: str, tenant: Tenant, alice: User) -> None:
+def test_a_search_stays_in_the_folder_and_from_the_top_finds_all(
+    logos: str, tenant: Tenant, alice: User
+) -> None:
     client, photos = signed_in(alice), f"{LIBRARY}/{folder_named(tenant, 'Photos')}/"
-    wanted = IBResource.objects.filter(folder__ib_id=logos.split("/")[3]).order_by("sort_name").first()
+    wanted = (
+        IBResource.objects.filter(folder__ib_id=logos.split("/")[3]).order_by("sort_name").first()
+    )
     assert wanted is not None
     for sort in ("", "changed"):
         assert wanted.ib_id in all_pages(client, f"{logos}?search={wanted.name}&sort={sort}")
-        assert wanted.ib_id in all_pages(client, f"{LIBRARY}/root/?search={wanted.name}&sort={sort}")
+        assert wanted.ib_id in all_pages(
+            client, f"{LIBRARY}/root/?search={wanted.name}&sort={sort}"
+        )
         assert wanted.ib_id not in all_pages(client, f"{photos}?search={wanted.name}&sort={sort}")
     assert set(all_pages(client, f"{logos}?search=logo")) <= set(in_folder(logos))
     nothing = text_of(client.get(f"{photos}?search=xylophone"))
-    assert "Nothing here has “xylophone”" in nothing and f"{LIBRARY}/root/?search=xylophone" in nothing
+    assert (
+        "Nothing here has “xylophone”" in nothing and f"{LIBRARY}/root/?search=xylophone" in nothing
+    )
 
 
 def test_nobody_finds_what_they_may_not_see(logos: str, bobs_link: IBLink, bob: User) -> None:

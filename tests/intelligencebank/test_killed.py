@@ -82,7 +82,9 @@ def _kill_and_compare(seed: int) -> dict[str, Any]:
         deaths.append(died)
         megabytes.append(most)
     statuses = [sync(IBConnection.objects.get(client_id=client_id)).status for client_id in TENANTS]
-    broken, whole = (content(IBConnection.objects.get(client_id=client_id)) for client_id in TENANTS)
+    broken, whole = (
+        content(IBConnection.objects.get(client_id=client_id)) for client_id in TENANTS
+    )
     return {
         "kills": sum(deaths),
         "statuses": statuses,
@@ -117,7 +119,12 @@ def _arm(events: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     change_log.listen_to_mirror(tick)
-    for owner, name in ((runs, "hold"), (IBClient, "fetch"), (Crawl, "_counters"), (Crawl, "look_ahead")):
+    for owner, name in (
+        (runs, "hold"),
+        (IBClient, "fetch"),
+        (Crawl, "_counters"),
+        (Crawl, "look_ahead"),
+    ):
         _tick_around(owner, name, tick)
 
 
@@ -141,7 +148,9 @@ def test_a_run_killed_at_twenty_points_ends_like_an_unbroken_one(tmp_path: Path)
             tmp_path, BACKLOG_DB_POOL="1", BACKLOG_IB_LOCAL_ORIGINS=",".join(fake.urls.values())
         )
         seeds = [random.randrange(10**6) for _ in range(2)]
-        found = [send(variables, first_runs, fake.urls["platform"], seeds[0], patience=PATIENCE_SECONDS)]
+        found = [
+            send(variables, first_runs, fake.urls["platform"], seeds[0], patience=PATIENCE_SECONDS)
+        ]
         change_both(fake)
         found.append(send(variables, later_runs, seeds[1], patience=PATIENCE_SECONDS))
     print(seeds, found)

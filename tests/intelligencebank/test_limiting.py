@@ -1,4 +1,6 @@
-"""Test that all workers together stay under the limit, and stop when the day's calls are used up."""
+"""Test that all workers together stay under the limit, and stop when the day's calls are used
+up.
+"""
 
 import threading
 from collections.abc import Callable
@@ -23,7 +25,9 @@ def at_once(workers: int, work: Callable[[], None]) -> None:
         thread.join()
 
 
-def test_eight_workers_stay_under_the_limit(fake: FakeIB, connection: IBConnection, settings: object) -> None:
+def test_eight_workers_stay_under_the_limit(
+    fake: FakeIB, connection: IBConnection, settings: object
+) -> None:
     settings.IB_RATE_SECONDS = 3
     connection.calls_per_minute = 30
     session = connections.client_for(connection).login(SERVICE, SERVICE_PASSWORD)
@@ -36,7 +40,8 @@ def test_eight_workers_stay_under_the_limit(fake: FakeIB, connection: IBConnecti
 
     at_once(8, work)
     assert fake.calls("folders") == 48
-    # The fake sees a call slightly after it was allowed: a few may slip from one window into the next.
+    # The fake sees a call slightly after it was allowed: a few may slip from one window into the
+    # next.
     assert fake.most_calls_within(3) <= 33
 
 
@@ -64,7 +69,9 @@ def test_a_spent_budget_pauses_the_run_until_tomorrow(connection: IBConnection) 
     assert sync(connection).status == "complete"
 
 
-def test_nobody_calls_when_nobody_can_count(connection: IBConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_calls_when_nobody_can_count(
+    connection: IBConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import redis
 
     away = redis.Redis(host="127.0.0.1", port=1, socket_connect_timeout=0.1)

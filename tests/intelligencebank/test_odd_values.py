@@ -56,11 +56,16 @@ def test_a_thumbnail_at_an_odd_address_is_not_found(
 ) -> None:
     asset = IBResource.objects.filter(folder__ib_id=folder_named(tenant, "Logos")).first()
     IBResource.objects.filter(pk=asset.pk).update(thumbnail=address)
-    assert ApiClient(alice).get(f"/api/v1/ib/BnK4JV/resources/{asset.ib_id}/thumbnail/").status_code == 404
+    assert (
+        ApiClient(alice).get(f"/api/v1/ib/BnK4JV/resources/{asset.ib_id}/thumbnail/").status_code
+        == 404
+    )
 
 
 @pytest.mark.parametrize("hours", [float("nan"), "nan", "-inf", "1e999", "x", None, [], "9" * 5000])
-def test_an_odd_length_of_a_session_is_a_session(fake: FakeIB, tenant: Tenant, say: Any, hours: Any) -> None:
+def test_an_odd_length_of_a_session_is_a_session(
+    fake: FakeIB, tenant: Tenant, say: Any, hours: Any
+) -> None:
     say(logintimeoutperiod=hours)
     client = client_for(fake)
     assert client.login(SERVICE, SERVICE_PASSWORD).expires_at

@@ -1,4 +1,6 @@
-"""Test every address of the registry and every form of a link, opened in the viewer by every user: never a failure."""
+"""Test every address of the registry and every form of a link, opened in the viewer by every user:
+never a failure.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -89,10 +91,14 @@ def registered(tenant: Tenant, root: Path) -> list[str]:
         for path in paths.get(entry.name, [""]):
             uri = entry.pattern.replace("{path}", path)
             if entry.scheme == "ib":
-                uri = uri.replace("{id}", asset.ib_id if "resource/" in uri or "resources/" in uri else folder)
+                uri = uri.replace(
+                    "{id}", asset.ib_id if "resource/" in uri or "resources/" in uri else folder
+                )
             for name, value in (VALUES | {"number": str(Comment.objects.get().pk)}).items():
                 uri = uri.replace(f"{{{name}}}", value)
-            uri = uri.replace("epics/TASK-", "epics/EPIC-").replace("archive/TASK-0001", "archive/TASK-0002")
+            uri = uri.replace("epics/TASK-", "epics/EPIC-").replace(
+                "archive/TASK-0001", "archive/TASK-0002"
+            )
             found.append(uri.replace("archive/TASK-0002/tasks", "archive/EPIC-0002/tasks"))
     return [*found, f"ib://{CLIENT}/folders/root"]
 
@@ -141,7 +147,9 @@ def test_no_form_of_a_link_fails_on_any_page(
 ) -> None:
     client = browsers["contributor"]
     answers = {uri: everywhere(client, uri) for uri in [*registered(tenant, root), *ODD]}
-    answers |= {uri + tail: [pane(client, uri + tail)] for uri in registered(tenant, root) for tail in TAILS}
+    answers |= {
+        uri + tail: [pane(client, uri + tail)] for uri in registered(tenant, root) for tail in TAILS
+    }
     assert {uri: statuses for uri, statuses in answers.items() if max(statuses) >= 500} == {}
 
 
@@ -154,7 +162,9 @@ def test_what_a_contributor_may_read_opens_with_and_without_a_fragment(
         for tail in ("", "#L1-L2")
         if pane(browsers["contributor"], uri + tail) != 200
     }
-    assert {uri for uri in refused if not uri.startswith(("admin://", "workflow://workflows/"))} == set()
+    assert {
+        uri for uri in refused if not uri.startswith(("admin://", "workflow://workflows/"))
+    } == set()
 
 
 def test_a_folder_and_a_search_of_the_library_list_what_is_in_them(
@@ -169,12 +179,16 @@ def test_a_folder_and_a_search_of_the_library_list_what_is_in_them(
 
 
 @pytest.mark.parametrize("name", ["wide.csv", "bare-cr.csv"])
-def test_a_table_that_cannot_be_read_is_shown_as_text(browsers: dict[str, Client], things: None, name: str) -> None:
+def test_a_table_that_cannot_be_read_is_shown_as_text(
+    browsers: dict[str, Client], things: None, name: str
+) -> None:
     shown = text_of(fragment(browsers["viewer"], f"/open/?uri=mcp://backlog/resources/{name}"))
     assert "<table" not in shown and 'class="codeview"' in shown
 
 
-def test_the_lines_and_the_section_that_a_link_names_are_marked(browsers: dict[str, Client], root: Path) -> None:
+def test_the_lines_and_the_section_that_a_link_names_are_marked(
+    browsers: dict[str, Client], root: Path
+) -> None:
     client = browsers["viewer"]
     (root / "b.py").write_text("a = 1\nb = 2\nc = 3\n")
     scan()
@@ -185,7 +199,9 @@ def test_the_lines_and_the_section_that_a_link_names_are_marked(browsers: dict[s
     assert 'id="s-section" tabindex="-1" autofocus' in section
 
 
-def test_relative_links_lead_from_the_folder_of_their_file(browsers: dict[str, Client], root: Path) -> None:
+def test_relative_links_lead_from_the_folder_of_their_file(
+    browsers: dict[str, Client], root: Path
+) -> None:
     shown = text_of(fragment(browsers["viewer"], "/open/?uri=mcp://backlog/resources/disk/a.md"))
     assert 'data-uri="mcp://backlog/resources/disk/inner/b.md"' in shown
     local = text_of(fragment(browsers["viewer"], f"/open/?uri=file://{root}/a.md"))

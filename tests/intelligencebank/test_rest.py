@@ -1,4 +1,6 @@
-"""Test REST: folders, assets, thumbnails, downloads after a live check, and linking the user's account."""
+"""Test REST: folders, assets, thumbnails, downloads after a live check, and linking the user's
+account.
+"""
 
 from typing import Any
 
@@ -29,10 +31,16 @@ def body_of(response: Any) -> bytes:
 
 
 def an_asset(tenant: Tenant, folder: str) -> IBResource:
-    return IBResource.objects.filter(folder__ib_id=folder_named(tenant, folder)).order_by("ib_id").first()
+    return (
+        IBResource.objects.filter(folder__ib_id=folder_named(tenant, folder))
+        .order_by("ib_id")
+        .first()
+    )
 
 
-def test_folders_and_assets_as_the_address_gives_them(tenant: Tenant, alices_link: IBLink, alice: User) -> None:
+def test_folders_and_assets_as_the_address_gives_them(
+    tenant: Tenant, alices_link: IBLink, alice: User
+) -> None:
     client = ApiClient(alice)
     assert client.get("/api/v1/ib/").json()["results"][0]["client_id"] == "BnK4JV"
     root = client.get(f"{BASE}/folders/root/").json()
@@ -98,23 +106,44 @@ def test_a_thumbnail_is_fetched_once_and_only_for_who_sees_it(
     for _ in range(2):
         shown = ApiClient(alice).get(path)
         assert shown.status_code == 200 and shown["Content-Type"] == "image/png"
-        assert shown["X-Content-Type-Options"] == "nosniff" and "sandbox" in shown["Content-Security-Policy"]
+        assert (
+            shown["X-Content-Type-Options"] == "nosniff"
+            and "sandbox" in shown["Content-Security-Policy"]
+        )
     assert fake.calls("cdn") == 1
     assert ApiClient(bob).get(path).status_code == 404
-    assert ApiClient(alice).get(f"{BASE}/folders/{folder_named(tenant, 'Logos')}/thumbnail/").status_code == 200
+    assert (
+        ApiClient(alice)
+        .get(f"{BASE}/folders/{folder_named(tenant, 'Logos')}/thumbnail/")
+        .status_code
+        == 200
+    )
 
 
 @pytest.mark.parametrize("content", [b"<svg onload=alert(1)>", b"<html>", b""])
 def test_only_pictures_are_shown_as_pictures(
-    tenant: Tenant, alices_link: IBLink, alice: User, content: bytes, monkeypatch: pytest.MonkeyPatch
+    tenant: Tenant,
+    alices_link: IBLink,
+    alice: User,
+    content: bytes,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(files, "_fetch_public", lambda connection, url: content)
-    assert ApiClient(alice).get(f"{BASE}/resources/{an_asset(tenant, 'Logos').ib_id}/thumbnail/").status_code == 404
+    assert (
+        ApiClient(alice)
+        .get(f"{BASE}/resources/{an_asset(tenant, 'Logos').ib_id}/thumbnail/")
+        .status_code
+        == 404
+    )
 
 
-def test_a_thumbnail_elsewhere_is_not_fetched(tenant: Tenant, alices_link: IBLink, alice: User) -> None:
+def test_a_thumbnail_elsewhere_is_not_fetched(
+    tenant: Tenant, alices_link: IBLink, alice: User
+) -> None:
     asset = an_asset(tenant, "Logos")
-    IBResource.objects.filter(pk=asset.pk).update(thumbnail="http://169.254.169.254/latest/meta-data")
+    IBResource.objects.filter(pk=asset.pk).update(
+        thumbnail="http://169.254.169.254/latest/meta-data"
+    )
     assert ApiClient(alice).get(f"{BASE}/resources/{asset.ib_id}/thumbnail/").status_code == 404
 
 
@@ -126,21 +155,33 @@ def test_a_download_asks_intelligencebank_as_this_person(
     path = f"{BASE}/resources/{asset.ib_id}/download/"
     response = ApiClient(alice).get(path)
     assert response.status_code == 200 and body_of(response).startswith(b"\x89PNG")
-    assert response["Content-Disposition"].startswith("attachment") and response["Cache-Control"] == "private, no-store"
+    assert (
+        response["Content-Disposition"].startswith("attachment")
+        and response["Cache-Control"] == "private, no-store"
+    )
     assert ApiClient(bob).get(path).status_code == 404
     legal = an_asset(tenant, "Legal")
     refused = ApiClient(bob).get(f"{BASE}/resources/{legal.ib_id}/download/")
-    assert (refused.status_code, error_of(refused)["code"]) == (403, "permission_denied"), "a preview is no download"
+    assert (refused.status_code, error_of(refused)["code"]) == (403, "permission_denied"), (
+        "a preview is no download"
+    )
     tenant.people[ALICE].grants.clear()
     assert ApiClient(alice).get(path).status_code == 404, "the mirror's word is not enough"
     fake.expire_sessions()
     assert ApiClient(alice).get(path).status_code == 403
-    assert ApiClient(alice).get(f"{BASE}/resources/{asset.ib_id}/").status_code == 404, "no session, no rights"
+    assert ApiClient(alice).get(f"{BASE}/resources/{asset.ib_id}/").status_code == 404, (
+        "no session, no rights"
+    )
 
 
 @pytest.mark.parametrize("kind", ["gzip_twice", "gzip_bomb"])
 def test_a_download_is_unpacked_within_a_bound(
-    fake: FakeIB, tenant: Tenant, alices_link: IBLink, alice: User, kind: str, monkeypatch: pytest.MonkeyPatch
+    fake: FakeIB,
+    tenant: Tenant,
+    alices_link: IBLink,
+    alice: User,
+    kind: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(files, "MAX_DOWNLOAD", 1_000_000)
     fake.faults = [Fault(kind, "file", times=99)]
@@ -148,12 +189,16 @@ def test_a_download_is_unpacked_within_a_bound(
     assert (refused.status_code, error_of(refused)["code"]) == (503, "unavailable")
 
 
-def test_a_person_links_and_unlinks_their_account(fake: FakeIB, mirrored: IBConnection, alice: User) -> None:
+def test_a_person_links_and_unlinks_their_account(
+    fake: FakeIB, mirrored: IBConnection, alice: User
+) -> None:
     client = ApiClient(alice)
     assert client.get(f"{BASE}/link/").json()["state"] == "not_linked"
     begun = client.request("post", f"{BASE}/link/", {}).json()
     token = begun["sign_in_url"].rpartition("=")[2]
-    assert begun["state"] == "pending" and client.get(f"{BASE}/link/").json() == begun, "and again where to sign in"
+    assert begun["state"] == "pending" and client.get(f"{BASE}/link/").json() == begun, (
+        "and again where to sign in"
+    )
     page = httpx.get(begun["sign_in_url"], trust_env=False).text
     assert ALICE in page and not [secret for secret in fake.secrets if secret in page]
     sent = {"client": "BnK4JV", "email": ALICE}
@@ -165,7 +210,9 @@ def test_a_person_links_and_unlinks_their_account(fake: FakeIB, mirrored: IBConn
     from resources_app.jobs import queue
 
     queue.sweep()
-    assert [one["name"] for one in client.get(f"{BASE}/folders/root/").json()["subfolders"]] == ["Marketing"]
+    assert [one["name"] for one in client.get(f"{BASE}/folders/root/").json()["subfolders"]] == [
+        "Marketing"
+    ]
     assert client.request("delete", f"{BASE}/link/").status_code == 204
     assert client.get(f"{BASE}/folders/root/").json()["subfolders"] == []
 
@@ -178,14 +225,25 @@ def test_nothing_is_shown_to_who_has_no_role(mirrored: IBConnection, mallory: Us
         assert client.get(f"{BASE}/{path}").status_code == 404
 
 
-def test_no_answer_ever_holds_a_secret(fake: FakeIB, tenant: Tenant, alices_link: IBLink, alice: User) -> None:
+def test_no_answer_ever_holds_a_secret(
+    fake: FakeIB, tenant: Tenant, alices_link: IBLink, alice: User
+) -> None:
     client = ApiClient(alice)
     asset = an_asset(tenant, "Logos")
     answers = [
         client.get(f"{BASE}/{path}").content.decode()
-        for path in ("folders/root/", "folders/root/resources/", f"resources/{asset.ib_id}/", "link/")
+        for path in (
+            "folders/root/",
+            "folders/root/resources/",
+            f"resources/{asset.ib_id}/",
+            "link/",
+        )
     ]
-    answers.append(client.get("/api/v1/search/?q=asset&types=ib_resource&include_content=true").content.decode())
+    answers.append(
+        client.get(
+            "/api/v1/search/?q=asset&types=ib_resource&include_content=true"
+        ).content.decode()
+    )
     expire_rights(alices_link)
     answers.append(client.get("/api/v1/resource/?uri=workflow://workflows").content.decode())
     assert all(len(answer) > 50 for answer in answers)

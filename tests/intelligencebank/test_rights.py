@@ -49,17 +49,25 @@ def test_two_people_see_their_own_parts(
 ) -> None:
     assert names(browsing.read_folder(alice, "BnK4JV", "root")) == ["Marketing"]
     assert names(browsing.read_folder(bob, "BnK4JV", "root")) == ["Legal"]
-    assert names(browsing.read_folder(carol, "BnK4JV", "root")) == [], "an admin without a link sees nothing"
+    assert names(browsing.read_folder(carol, "BnK4JV", "root")) == [], (
+        "an admin without a link sees nothing"
+    )
     assert (listed(alice), listed(bob), listed(carol)) == (["Marketing"], ["Legal"], [])
     marketing = browsing.read_folder(alice, "BnK4JV", folder_named(tenant, "Marketing"))
-    assert names(marketing) == ["Logos", "Photos"] and marketing["freshness"] == "fresh" and marketing["synced_at"]
+    assert (
+        names(marketing) == ["Logos", "Photos"]
+        and marketing["freshness"] == "fresh"
+        and marketing["synced_at"]
+    )
     with pytest.raises(NotFound):
         browsing.read_folder(bob, "BnK4JV", folder_named(tenant, "Marketing"))
     assert len({one["id"] for one in found(alice)["results"]}) == found(alice)["total"] == 20
     assert found(bob)["total"] == 10 and found(carol)["total"] == 0
 
 
-def test_absent_and_forbidden_are_the_same_answer(tenant: Tenant, alices_link: IBLink, alice: User) -> None:
+def test_absent_and_forbidden_are_the_same_answer(
+    tenant: Tenant, alices_link: IBLink, alice: User
+) -> None:
     answers = []
     for folder in (folder_named(tenant, "Legal"), "f" * 32):
         with pytest.raises(NotFound) as refused:
@@ -68,12 +76,19 @@ def test_absent_and_forbidden_are_the_same_answer(tenant: Tenant, alices_link: I
     assert answers[0] == answers[1]
 
 
-def test_an_asset_is_described_and_marked_as_untrusted(fake: FakeIB, alices_link: IBLink, alice: User) -> None:
+def test_an_asset_is_described_and_marked_as_untrusted(
+    fake: FakeIB, alices_link: IBLink, alice: User
+) -> None:
     [first, *_] = browsing.read_folder_resources(alice, "BnK4JV", _logos(fake))["results"]
     asset = read(as_reader(alice), first["uri"]).contents
-    assert asset == read(as_reader(alice), first["uri"].replace("/resources/", "/resource/")).contents
+    assert (
+        asset == read(as_reader(alice), first["uri"].replace("/resources/", "/resource/")).contents
+    )
     assert [crumb["name"] for crumb in asset["breadcrumbs"]] == ["Marketing", "Logos"]
-    assert "instructions" in asset["untrusted"]["note"] and "description" in asset["untrusted"]["fields"]
+    assert (
+        "instructions" in asset["untrusted"]["note"]
+        and "description" in asset["untrusted"]["fields"]
+    )
     assert asset["download_url"] and asset["file"]["mime_type"].startswith("image/")
     assert asset["source_updated_at"].startswith("2020-") and asset["freshness"] == "fresh"
 
@@ -99,10 +114,16 @@ READERS: dict[str, Reader] = {
     "list": listed,
     "search": lambda user: found(user)["results"],
     "count": lambda user: found(user)["total"],
-    "get_resource": lambda user: get_resource(as_reader(user), "ib://BnK4JV/folders/root")["data"]["subfolders"],
-    "completion": lambda user: complete(as_reader(user), "id", "", "ib://{clientid}/resources/{id}"),
+    "get_resource": lambda user: get_resource(as_reader(user), "ib://BnK4JV/folders/root")["data"][
+        "subfolders"
+    ],
+    "completion": lambda user: complete(
+        as_reader(user), "id", "", "ib://{clientid}/resources/{id}"
+    ),
     "feed": lambda user: list(Change.objects.visible_to(user).filter(uri__startswith="ib://")),
-    "ib_search": lambda user: read(as_reader(user), "ib://BnK4JV/search?q=asset").contents["results"],
+    "ib_search": lambda user: read(as_reader(user), "ib://BnK4JV/search?q=asset").contents[
+        "results"
+    ],
 }
 
 
@@ -147,7 +168,9 @@ def test_a_root_that_is_empty_because_rights_are_unknown_says_so(
     expire_rights(alices_link)
     entitlements.read_rights(alices_link)
     away = root(alice)
-    assert (away["total"], away["freshness"]) == (0, "partial") and "could not be read" in away["note"]
+    assert (away["total"], away["freshness"]) == (0, "partial") and "could not be read" in away[
+        "note"
+    ]
     linking.end_session(alices_link, "The session in IntelligenceBank has ended; sign in again.")
     assert "sign in again" in root(alice)["note"]
 
@@ -168,7 +191,9 @@ def _going_on(user: User, folder: str) -> dict[str, Reader]:
 
 def _first(fake: FakeIB, tenant: Tenant) -> str:
     logos = _logos(fake)
-    return next(ib_id for ib_id in sorted(all_ids(fake)) if tenant.home[tenant.resource(ib_id)] == logos)
+    return next(
+        ib_id for ib_id in sorted(all_ids(fake)) if tenant.home[tenant.resource(ib_id)] == logos
+    )
 
 
 def test_a_cursor_belongs_to_one_person_and_one_list(
@@ -187,7 +212,9 @@ def test_a_cursor_belongs_to_one_person_and_one_list(
         with pytest.raises(ValidationFailed):
             browsing.read_folder_resources(alice, "BnK4JV", _logos(fake), cursor=bad)
     with pytest.raises(ValidationFailed):
-        browsing.read_folder_resources(alice, "BnK4JV", folder_named(tenant, "Photos"), cursor=stolen)
+        browsing.read_folder_resources(
+            alice, "BnK4JV", folder_named(tenant, "Photos"), cursor=stolen
+        )
     alices_link.user = bob
     alices_link.save()
     with pytest.raises(ValidationFailed):
@@ -199,11 +226,16 @@ def test_rights_that_ran_out_are_looked_up_live_once(
 ) -> None:
     expire_rights(alices_link)
     before = fake.calls("folders")
-    assert browsing.read_folder(alice, "BnK4JV", folder_named(tenant, "Marketing"))["name"] == "Marketing"
+    assert (
+        browsing.read_folder(alice, "BnK4JV", folder_named(tenant, "Marketing"))["name"]
+        == "Marketing"
+    )
     assert fake.calls("folders") == before + 1
     browsing.read_folder(alice, "BnK4JV", folder_named(tenant, "Marketing"))
     assert fake.calls("folders") == before + 1, "the answer is kept"
-    assert Job.objects.filter(kind="ib_rights", state="pending").exists(), "and all others are read again"
+    assert Job.objects.filter(kind="ib_rights", state="pending").exists(), (
+        "and all others are read again"
+    )
 
 
 @pytest.mark.parametrize("kind", ["503", "401", "reset", "bad_json", "null_response"])
@@ -226,15 +258,21 @@ def test_a_crawl_of_rights_that_fails_leaves_the_old_ones_to_run_out(
     assert alices_link.error
 
 
-def test_a_word_nobody_knows_is_no_right(tenant: Tenant, mirrored: IBConnection, alice: User, monkeypatch: Any) -> None:
+def test_a_word_nobody_knows_is_no_right(
+    tenant: Tenant, mirrored: IBConnection, alice: User, monkeypatch: Any
+) -> None:
     monkeypatch.setitem(
-        __import__("resources_app.intelligencebank.fake.world", fromlist=["LEVELS"]).LEVELS, "access", ["own", "see"]
+        __import__("resources_app.intelligencebank.fake.world", fromlist=["LEVELS"]).LEVELS,
+        "access",
+        ["own", "see"],
     )
     link(alice, mirrored, ALICE, "alice-secret-word")
     assert listed(alice) == []
 
 
-def test_two_tenants_with_equal_ids_never_cross(fake: FakeIB, alices_link: IBLink, alice: User, bob: User) -> None:
+def test_two_tenants_with_equal_ids_never_cross(
+    fake: FakeIB, alices_link: IBLink, alice: User, bob: User
+) -> None:
     other = fill_tenant(fake, "6M0B")
     other.people.pop(ALICE)
     for person in other.people.values():
@@ -261,14 +299,22 @@ def test_two_tenants_with_equal_ids_never_cross(fake: FakeIB, alices_link: IBLin
                 read(as_reader(alice), there)
     other.update(_first(fake, other), name="changed over there")
     sync(connection)
-    assert IBResource.objects.get(client_id="BnK4JV", ib_id=_first(fake, other)).name != "changed over there"
+    assert (
+        IBResource.objects.get(client_id="BnK4JV", ib_id=_first(fake, other)).name
+        != "changed over there"
+    )
 
 
 def test_whoever_watches_hears_of_it_while_entitled(
     fake: FakeIB, tenant: Tenant, alices_link: IBLink, bobs_link: IBLink, alice: User, bob: User
 ) -> None:
     first, logos, photos = _first(fake, tenant), _logos(fake), folder_named(tenant, "Photos")
-    for uri in (f"resources/{first}", f"folders/{logos}/resources", f"folders/{logos}", "folders/root"):
+    for uri in (
+        f"resources/{first}",
+        f"folders/{logos}/resources",
+        f"folders/{logos}",
+        "folders/root",
+    ):
         assert watching.may_watch(as_reader(alice), f"ib://BnK4JV/{uri}")
     tenant.move(first, photos)
     sync(alices_link.connection)
@@ -309,7 +355,9 @@ def test_addresses_are_taken_to_the_letter(alices_link: IBLink, alice: User) -> 
             read(as_reader(alice), uri)
 
 
-def test_the_ids_that_search_returns_are_read_and_have_a_context(alices_link: IBLink, alice: User, bob: User) -> None:
+def test_the_ids_that_search_returns_are_read_and_have_a_context(
+    alices_link: IBLink, alice: User, bob: User
+) -> None:
     for hit in [*found(alice)["results"][:2], *found(alice, "Marketing")["results"][:1]]:
         [shown] = read_many(as_reader(alice), [hit["id"]], 4000, None)["results"]
         assert shown["uri"] == hit["uri"] and "error" not in shown

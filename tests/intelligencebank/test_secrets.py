@@ -17,26 +17,36 @@ KEY = bytes(range(32))
 def test_what_was_sealed_opens_only_in_its_place() -> None:
     sealed = vault.seal(KEY, "BnK4JV", "credentials", {"password": "x"})
     assert vault.unseal(KEY, "BnK4JV", "credentials", sealed) == {"password": "x"}
-    for other in ((KEY, "6M0B", "credentials"), (KEY, "BnK4JV", "session"), (bytes(32), "BnK4JV", "credentials")):
+    for other in (
+        (KEY, "6M0B", "credentials"),
+        (KEY, "BnK4JV", "session"),
+        (bytes(32), "BnK4JV", "credentials"),
+    ):
         with pytest.raises(CannotOpen):
             vault.unseal(*other, sealed)
     with pytest.raises(CannotOpen):
         vault.unseal(KEY, "BnK4JV", "credentials", sealed[:-1] + b"\0")
 
 
-def test_neither_password_nor_session_is_in_any_column(fake: FakeIB, connection: IBConnection) -> None:
+def test_neither_password_nor_session_is_in_any_column(
+    fake: FakeIB, connection: IBConnection
+) -> None:
     sync(connection)
     dump = b""
     with database.cursor() as cursor:
         for table in database.introspection.table_names():
             if table.startswith(("resources_app", "search_app")):
                 cursor.execute(f"SELECT * FROM {table}")
-                dump += repr([[bytes(c) if isinstance(c, memoryview) else c for c in row] for row in cursor]).encode()
+                dump += repr(
+                    [[bytes(c) if isinstance(c, memoryview) else c for c in row] for row in cursor]
+                ).encode()
     assert len(dump) > 10_000 and SERVICE_PASSWORD in fake.secrets
     assert not [secret for secret in fake.secrets if secret.encode() in dump]
 
 
-def test_keys_are_rotated_under_a_new_secret_key(fake: FakeIB, connection: IBConnection, settings: object) -> None:
+def test_keys_are_rotated_under_a_new_secret_key(
+    fake: FakeIB, connection: IBConnection, settings: object
+) -> None:
     sync(connection)
     logins = fake.calls("login")
     old = settings.SECRET_KEY

@@ -9,7 +9,7 @@ from django.db import connection as database
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from resources_app import tasks  # noqa: F401  # tasks registers every kind of job
+from resources_app import tasks  # tasks registers every kind of job  # noqa: F401
 from resources_app.identity.roles import Actor
 from resources_app.intelligencebank import browsing
 from resources_app.intelligencebank.fake.profile import Fault
@@ -31,7 +31,9 @@ def test_the_context_of_a_task_has_the_assets_it_names_for_who_may_see_them(
 ) -> None:
     asset = IBResource.objects.filter(folder__ib_id=folder_named(tenant, "Logos")).first()
     uri = f"ib://BnK4JV/resources/{asset.ib_id}"
-    task = make_task(title="Asset number for the logo", references=[{"url": uri, "title": "the logo"}])
+    task = make_task(
+        title="Asset number for the logo", references=[{"url": uri, "title": "the logo"}]
+    )
     shown = {part["uri"]: part for part in build_context(alice, id=task.ref)["parts"]}
     assert shown[uri]["role"] == "reference" and "untrusted" in shown[uri]["content"]
     assert uri not in str(build_context(bob, id=task.ref)["parts"][1:])
@@ -81,10 +83,15 @@ def test_the_schedule_leaves_alone_what_needs_a_person(connection: IBConnection)
     assert not IBSyncRun.objects.exists()
 
 
-def test_one_thing_is_looked_at_again_when_somebody_asks(fake: FakeIB, tenant: Tenant, mirrored: IBConnection) -> None:
+def test_one_thing_is_looked_at_again_when_somebody_asks(
+    fake: FakeIB, tenant: Tenant, mirrored: IBConnection
+) -> None:
     first, second = sorted(all_ids(fake))[:2]
     tenant.update(first, name="Just renamed")
-    assert refresh_resource(mirrored, first) and IBResource.objects.get(ib_id=first).name == "Just renamed"
+    assert (
+        refresh_resource(mirrored, first)
+        and IBResource.objects.get(ib_id=first).name == "Just renamed"
+    )
     tenant.delete(second)
     assert not refresh_resource(mirrored, second)
     gone = IBResource.objects.get(ib_id=second)
@@ -97,9 +104,15 @@ def test_one_thing_is_looked_at_again_when_somebody_asks(fake: FakeIB, tenant: T
     assert sync(mirrored).status == "complete"
 
 
-def test_the_tree_of_a_person_is_what_they_may_see(tenant: Tenant, alices_link: IBLink, alice: User) -> None:
+def test_the_tree_of_a_person_is_what_they_may_see(
+    tenant: Tenant, alices_link: IBLink, alice: User
+) -> None:
     folders = browsing.folder_tree(alice, "BnK4JV")["folders"]
-    assert [(one["name"], one["depth"]) for one in folders] == [("Marketing", 1), ("Logos", 2), ("Photos", 2)]
+    assert [(one["name"], one["depth"]) for one in folders] == [
+        ("Marketing", 1),
+        ("Logos", 2),
+        ("Photos", 2),
+    ]
     assert folders[1]["parent_id"] == folders[0]["id"]
 
 
@@ -111,7 +124,9 @@ def test_a_deep_and_wide_tree_is_placed_without_recursion() -> None:
 
 
 def _node(number: int, parent: int) -> tree.Node:
-    return tree.Node(number, str(number), str(parent) if parent >= 0 else "", None, 0, False, is_gone=False)
+    return tree.Node(
+        number, str(number), str(parent) if parent >= 0 else "", None, 0, False, is_gone=False
+    )
 
 
 def test_a_read_costs_the_same_however_much_there_is(

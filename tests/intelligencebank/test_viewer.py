@@ -1,4 +1,6 @@
-"""Test IntelligenceBank in the viewer: users see their own tree, open assets beside it, and attach them to a task."""
+"""Test IntelligenceBank in the viewer: users see their own tree, open assets beside it, and attach
+them to a task.
+"""
 
 import re
 from html import unescape
@@ -20,7 +22,11 @@ LIBRARY = "/ib/BnK4JV"
 
 
 def an_asset(tenant: Tenant) -> IBResource:
-    return IBResource.objects.filter(folder__ib_id=folder_named(tenant, "Logos")).order_by("sort_name").first()
+    return (
+        IBResource.objects.filter(folder__ib_id=folder_named(tenant, "Logos"))
+        .order_by("sort_name")
+        .first()
+    )
 
 
 def test_everybody_sees_their_own_tree(
@@ -45,23 +51,37 @@ def test_an_asset_opens_beside_and_only_for_who_sees_it(
     assert fragment(signed_in(bob), path).status_code == 404
 
 
-def test_assets_of_several_folders_are_attached_at_once(tenant: Tenant, alices_link: IBLink, alice: User) -> None:
+def test_assets_of_several_folders_are_attached_at_once(
+    tenant: Tenant, alices_link: IBLink, alice: User
+) -> None:
     task, asset = make_task(title="Needs pictures"), an_asset(tenant)
     client, uri = signed_in(alice), f"ib://BnK4JV/resources/{asset.ib_id}"
-    dialog = text_of(fragment(client, f"/t/{task.ref}/pick/?client=BnK4JV&folder={folder_named(tenant, 'Logos')}"))
+    dialog = text_of(
+        fragment(
+            client, f"/t/{task.ref}/pick/?client=BnK4JV&folder={folder_named(tenant, 'Logos')}"
+        )
+    )
     assert f'value="{uri}"' in dialog
-    elsewhere = text_of(fragment(client, f"/t/{task.ref}/pick/?client=BnK4JV&uri={quote(uri, safe='')}"))
+    elsewhere = text_of(
+        fragment(client, f"/t/{task.ref}/pick/?client=BnK4JV&uri={quote(uri, safe='')}")
+    )
     assert "1 chosen in other folders" in elsewhere
     assert client.post(f"/t/{task.ref}/attach/", {"uri": [uri]}).status_code == 302
     assert Task.objects.get(pk=task.pk).references == [{"url": uri, "title": asset.name}]
     assert client.post(f"/t/{task.ref}/attach/", {}).status_code == 400
 
 
-def test_the_picker_reaches_every_asset_of_a_folder(tenant: Tenant, alices_link: IBLink, alice: User) -> None:
+def test_the_picker_reaches_every_asset_of_a_folder(
+    tenant: Tenant, alices_link: IBLink, alice: User
+) -> None:
     logos = folder_named(tenant, "Logos")
     tenant.fill(80, [logos])
     sync(alices_link.connection)
-    client, path, seen = signed_in(alice), f"/t/{make_task().ref}/pick/?client=BnK4JV&folder={logos}", set()
+    client, path, seen = (
+        signed_in(alice),
+        f"/t/{make_task().ref}/pick/?client=BnK4JV&folder={logos}",
+        set(),
+    )
     while path:
         dialog = text_of(fragment(client, path))
         seen |= set(re.findall(r'name="uri" value="([^"]+)"', dialog))
@@ -70,7 +90,9 @@ def test_the_picker_reaches_every_asset_of_a_folder(tenant: Tenant, alices_link:
     assert len(seen) == IBResource.objects.filter(folder__ib_id=logos).count() == 90
 
 
-def test_whoever_is_not_linked_is_told_so_and_led_there(fake: FakeIB, mirrored: IBConnection, alice: User) -> None:
+def test_whoever_is_not_linked_is_told_so_and_led_there(
+    fake: FakeIB, mirrored: IBConnection, alice: User
+) -> None:
     client = signed_in(alice)
     assert "is not linked" in text_of(client.get(f"{LIBRARY}/root/"))
     begun = text_of(client.post(f"{LIBRARY}/link/"))

@@ -18,7 +18,10 @@ ALICE, BOB = "alice@example.com", "bob@example.com"
 
 
 def fill_tenant(fake: FakeIB, client_id: str = "BnK4JV", resources: int = 40) -> Tenant:
-    """Create Resources → Marketing → Logos, Photos; Resources → Legal. Alice sees Marketing, Bob Legal."""
+    """Create Resources → Marketing → Logos, Photos; Resources → Legal.
+
+    Alice sees Marketing, Bob Legal.
+    """
     tenant = fake.tenant(client_id)
     tenant.add_person(SERVICE, SERVICE_PASSWORD, main_admin=True)
     marketing = tenant.add_folder("Marketing", description="Campaigns and brand")
@@ -49,7 +52,11 @@ def impatient(attempts: int = 6) -> Patience:
 
 
 def client_for(fake: FakeIB, *, attempts: int = 6, **limits: Any) -> IBClient:
-    return IBClient(fake.urls["platform"], Transport(local_hosts(fake), Limits(**limits)), patience=impatient(attempts))
+    return IBClient(
+        fake.urls["platform"],
+        Transport(local_hosts(fake), Limits(**limits)),
+        patience=impatient(attempts),
+    )
 
 
 def service_session(client: IBClient) -> Session:

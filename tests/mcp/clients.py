@@ -29,7 +29,9 @@ META = {
 
 @asynccontextmanager
 async def connected(site: Site, token: str, mode: str, **options: Any) -> AsyncIterator[Client]:
-    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=30, trust_env=False) as http:
+    async with httpx2.AsyncClient(
+        headers={"Authorization": f"Bearer {token}"}, timeout=30, trust_env=False
+    ) as http:
         transport = streamable_http_client(site.mcp, http_client=http)
         info = Implementation(name="agent-of-the-test", version="1")
         async with Client(transport, mode=mode, client_info=info, **options) as client:
@@ -39,10 +41,14 @@ async def connected(site: Site, token: str, mode: str, **options: Any) -> AsyncI
 def pipe(site: Site, token: str) -> StdioServerParameters:
     """Return parameters for `Client(pipe(site, token))`: the same server over stdin and stdout."""
     environment = site.environment | {"BACKLOG_TOKEN": token, "BACKLOG_LOG_LEVEL": "DEBUG"}
-    return StdioServerParameters(command=sys.executable, args=["manage.py", "mcp_stdio"], env=environment, cwd=ROOT)
+    return StdioServerParameters(
+        command=sys.executable, args=["manage.py", "mcp_stdio"], env=environment, cwd=ROOT
+    )
 
 
-def request(method: str, params: dict[str, Any] | None = None, request_id: Any = 1) -> dict[str, Any]:
+def request(
+    method: str, params: dict[str, Any] | None = None, request_id: Any = 1
+) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params or {}}
 
 
@@ -69,7 +75,9 @@ def call(site: Site, http: httpx.Client, tool: str, **arguments: Any) -> Any:
     return answer.json()["result"]["structuredContent"]
 
 
-def modern(site: Site, http: httpx.Client, method: str, params: dict[str, Any] | None = None) -> httpx.Response:
+def modern(
+    site: Site, http: httpx.Client, method: str, params: dict[str, Any] | None = None
+) -> httpx.Response:
     body = request(method, {**(params or {}), "_meta": META})
     headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": method}
     if name := (params or {}).get("name") or (params or {}).get("uri"):
@@ -85,7 +93,10 @@ class Events:
         self.last_id: str | None = None
 
     def next(self) -> dict[str, Any]:
-        """Return the next message. Skips events without one (pings, bare ids). Pings keep a stream from timing out."""
+        """Return the next message.
+
+        Skips events without one (pings, bare ids). Pings keep a stream from timing out.
+        """
         deadline = time.monotonic() + PATIENCE
         for line in self._lines:
             assert time.monotonic() < deadline, "nothing but pings"
@@ -103,7 +114,9 @@ class Events:
 
 @contextmanager
 def get_stream(site: Site, http: httpx.Client, **headers: str) -> Iterator[Events]:
-    with http.stream("GET", site.mcp, headers={"Accept": "text/event-stream", **headers}) as response:
+    with http.stream(
+        "GET", site.mcp, headers={"Accept": "text/event-stream", **headers}
+    ) as response:
         assert response.status_code == 200, response.read()
         yield Events(response)
 
@@ -111,7 +124,9 @@ def get_stream(site: Site, http: httpx.Client, **headers: str) -> Iterator[Event
 @contextmanager
 def listening(site: Site, http: httpx.Client, *uris: str, **wanted: bool) -> Iterator[Events]:
     notifications = {"resourceSubscriptions": list(uris), **wanted}
-    body = request("subscriptions/listen", {"notifications": notifications, "_meta": META}, "listen-1")
+    body = request(
+        "subscriptions/listen", {"notifications": notifications, "_meta": META}, "listen-1"
+    )
     headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "subscriptions/listen"}
     with http.stream("POST", site.mcp, json=body, headers=headers) as response:
         assert response.status_code == 200, response.read()

@@ -1,4 +1,6 @@
-"""Run another process of the site that executes commands from JSON lines, as a worker, the admin or a command would."""
+"""Run another process of the site that executes commands from JSON lines, as a worker, the admin or
+a command would.
+"""
 
 import json
 import sys
@@ -41,7 +43,10 @@ def deactivate(name: str) -> None:
 
 def last_change(by: str) -> dict[str, Any]:
     change = Change.objects.filter(author__username=by).latest("pk")
-    return {name: getattr(change, name) for name in ("via", "agent", "client", "scope", "address", "request_id")}
+    return {
+        name: getattr(change, name)
+        for name in ("via", "agent", "client", "scope", "address", "request_id")
+    }
 
 
 def revoke(name: str) -> None:
@@ -82,22 +87,35 @@ def join_group(name: str, group: str) -> None:
 def mirror(client_id: str, folder: str, resource: str, people: list[str]) -> None:
     """Mirror a tenant with one folder and one resource in it, and users who may see both."""
     ends = timezone.now() + timedelta(days=1)
-    connection = connections.create(client_id, "Demo", "https://demo.intelligencebank.com", email="e", password="p")
+    connection = connections.create(
+        client_id, "Demo", "https://demo.intelligencebank.com", email="e", password="p"
+    )
     with transaction.atomic():
         mirror = Mirror(connection, 1)
         mirror.keep_folders([{"_id": folder, "name": "Brand", "parent": ""}])
-        mirror.keep_resources([{"_id": resource, "folder": folder, "name": "A logo", "tags": ["logo"]}])
+        mirror.keep_resources(
+            [{"_id": resource, "folder": folder, "name": "A logo", "tags": ["logo"]}]
+        )
         kept = IBFolder.objects.get(connection=connection)
         for name in people:
-            link = IBLink.objects.create(user=User.objects.get(username=name), connection=connection, expires_at=ends)
-            rights = {"may_list": True, "is_top": True, "verified_at": timezone.now(), "expires_at": ends}
+            link = IBLink.objects.create(
+                user=User.objects.get(username=name), connection=connection, expires_at=ends
+            )
+            rights = {
+                "may_list": True,
+                "is_top": True,
+                "verified_at": timezone.now(),
+                "expires_at": ends,
+            }
             IBEntitlement.objects.create(link=link, folder=kept, **rights)
 
 
 def sync_tenant(platform_url: str, client_id: str) -> str:
     account = {"email": worlds.SERVICE, "password": worlds.SERVICE_PASSWORD}
     known = IBConnection.objects.filter(client_id=client_id).first()
-    return mirrors.sync(known or connections.create(client_id, "Library", platform_url, **account)).status
+    return mirrors.sync(
+        known or connections.create(client_id, "Library", platform_url, **account)
+    ).status
 
 
 def link_person(name: str, client_id: str, email: str, password: str) -> int:

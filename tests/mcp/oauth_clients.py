@@ -46,7 +46,9 @@ async def let_in(url: str, browser: Browser, storage: Storage, mode: str) -> Asy
 
     async def come_back() -> AuthorizationCodeResult:
         answer = answers.pop()
-        return AuthorizationCodeResult(code=answer["code"], state=answer["state"], iss=answer.get("iss"))
+        return AuthorizationCodeResult(
+            code=answer["code"], state=answer["state"], iss=answer.get("iss")
+        )
 
     metadata = OAuthClientMetadata(
         client_name="Agent of the test", redirect_uris=[REDIRECT], token_endpoint_auth_method="none"
@@ -54,5 +56,7 @@ async def let_in(url: str, browser: Browser, storage: Storage, mode: str) -> Asy
     auth = OAuthClientProvider(url, metadata, storage, open_browser, come_back)
     async with httpx2.AsyncClient(auth=auth, timeout=30, trust_env=False) as http:
         info = Implementation(name="claude-code", version="1")
-        async with Client(streamable_http_client(url, http_client=http), mode=mode, client_info=info) as client:
+        async with Client(
+            streamable_http_client(url, http_client=http), mode=mode, client_info=info
+        ) as client:
             yield client

@@ -1,4 +1,6 @@
-"""Run the site in separate processes, as in production: two web processes, a database, and one process elsewhere."""
+"""Run the site in separate processes, as in production: two web processes, a database, and one
+process elsewhere.
+"""
 
 import json
 import os
@@ -22,11 +24,17 @@ START_SECONDS = 60
 
 
 class Elsewhere:
-    """Run `elsewhere.create(values={...})` in another process; elsewhere.py defines the commands."""
+    """Run `elsewhere.create(values={...})` in another process; elsewhere.py defines the
+    commands.
+    """
 
     def __init__(self, environment: dict[str, str]) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", "import django; django.setup(); from tests.mcp.elsewhere import obey; obey()"],
+            [
+                sys.executable,
+                "-c",
+                "import django; django.setup(); from tests.mcp.elsewhere import obey; obey()",
+            ],
             cwd=ROOT,
             env=environment,
             stdin=subprocess.PIPE,
@@ -74,7 +82,10 @@ class Site:
     def client(self, token: str | None, **headers: str) -> httpx.Client:
         """Return a plain HTTP client, for what the official one would never send."""
         authorization = {"Authorization": f"Bearer {token}"} if token else {}
-        accepted = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+        accepted = {
+            "Accept": "application/json, text/event-stream",
+            "Content-Type": "application/json",
+        }
         return httpx.Client(headers=accepted | authorization | headers, timeout=30, trust_env=False)
 
 
@@ -88,8 +99,16 @@ def running_site(redis: str, **variables: str) -> Iterator[Site]:
         url = f"http://127.0.0.1:{port}"
         environment = {
             **os.environ,
-            **{"DATABASE_URL": database, "REDIS_URL": redis, "BACKLOG_DATA_DIR": folder, "BACKLOG_PUBLIC_URL": url},
-            **{"DJANGO_SETTINGS_MODULE": "tests.mcp.fixture.settings", "BACKLOG_DRAIN_SECONDS": "0"},
+            **{
+                "DATABASE_URL": database,
+                "REDIS_URL": redis,
+                "BACKLOG_DATA_DIR": folder,
+                "BACKLOG_PUBLIC_URL": url,
+            },
+            **{
+                "DJANGO_SETTINGS_MODULE": "tests.mcp.fixture.settings",
+                "BACKLOG_DRAIN_SECONDS": "0",
+            },
             **variables,
         }
         if environment["DATABASE_URL"] != database:  # an empty one for this test
@@ -105,7 +124,9 @@ def running_site(redis: str, **variables: str) -> Iterator[Site]:
 
 @contextmanager
 def new_database(folder: Path, *, migrated: bool = False) -> Iterator[str]:
-    """Yield the URL of a database beside pytest-django's, which other processes cannot read while a test runs."""
+    """Yield the URL of a database beside pytest-django's, which other processes cannot read while a
+    test runs.
+    """
     server = os.environ.get("DATABASE_URL", "")
     if not server.startswith("postgres"):
         file = folder / "site.sqlite3"
@@ -121,10 +142,29 @@ def new_database(folder: Path, *, migrated: bool = False) -> Iterator[str]:
 
 
 @contextmanager
-def web_processes(environment: dict[str, str], port: int, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def web_processes(
+    environment: dict[str, str], port: int, log: Path
+) -> Iterator[subprocess.Popen[bytes]]:
     command = [
-        *(sys.executable, "-m", "uvicorn", "backlog_site.asgi:application", "--port", str(port), "--workers", "2"),
-        *("--lifespan", "on", "--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "1"),
+        *(
+            sys.executable,
+            "-m",
+            "uvicorn",
+            "backlog_site.asgi:application",
+            "--port",
+            str(port),
+            "--workers",
+            "2",
+        ),
+        *(
+            "--lifespan",
+            "on",
+            "--no-access-log",
+            "--log-level",
+            "warning",
+            "--timeout-graceful-shutdown",
+            "1",
+        ),
     ]
     with log.open("ab") as output:
         process = spawn(command, output=output, environment=environment, folder=ROOT)

@@ -13,7 +13,9 @@ PATIENCE = 20
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_client_connects_lists_tools_and_calls_one_as_its_user(site: Site, tokens: Tokens, era: str) -> None:
+def test_a_client_connects_lists_tools_and_calls_one_as_its_user(
+    site: Site, tokens: Tokens, era: str
+) -> None:
     async def scenario() -> None:
         async with connected(site, tokens.alice, era) as client:
             assert client.server_info.name == "backlog"
@@ -22,14 +24,20 @@ def test_a_client_connects_lists_tools_and_calls_one_as_its_user(site: Site, tok
             assert listed["fixture_whoami"].annotations.read_only_hint is True
             answer = (await client.call_tool("fixture_whoami", {})).structured_content
             assert answer["user"] == "alice"
-            assert (answer["via"], answer["agent"], answer["scope"]) == ("mcp", "agent-of-the-test", "write")
+            assert (answer["via"], answer["agent"], answer["scope"]) == (
+                "mcp",
+                "agent-of-the-test",
+                "write",
+            )
             assert len(answer["request_id"]) == 32
 
     asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_only_what_can_change_is_announced_as_changing(site: Site, tokens: Tokens, era: str) -> None:
+def test_only_what_can_change_is_announced_as_changing(
+    site: Site, tokens: Tokens, era: str
+) -> None:
     async def scenario() -> None:
         async with connected(site, tokens.alice, era) as client:
             announced = client.server_capabilities
@@ -45,7 +53,9 @@ def test_every_process_serves_a_session_of_the_handshake_era(site: Site, tokens:
     async def scenario() -> None:
         async with connected(site, tokens.alice, "legacy") as client:
             processes: set[int] = set()
-            for _ in range(50):  # the system picks the process that accepts; before long the other one does
+            for _ in range(
+                50
+            ):  # the system picks the process that accepts; before long the other one does
                 calls = [client.call_tool("fixture_whoami", {}) for _ in range(40)]
                 answers = [result.structured_content for result in await asyncio.gather(*calls)]
                 assert {answer["user"] for answer in answers} == {"alice"}
@@ -91,14 +101,19 @@ def test_a_modern_client_hears_of_a_write_in_another_process(site: Site, tokens:
     async def scenario() -> None:
         async with (
             connected(site, tokens.bob, "auto") as client,
-            client.listen(resource_subscriptions=[uri], resources_list_changed=True) as subscription,
+            client.listen(
+                resource_subscriptions=[uri], resources_list_changed=True
+            ) as subscription,
         ):
             assert subscription.honored.resource_subscriptions == [uri]
             site.elsewhere.write(uri=uri, operation=title("Changed elsewhere"))
             event = await asyncio.wait_for(anext(aiter(subscription)), PATIENCE)
             assert event.uri == uri
             site.elsewhere.create(values={"title": "Something new"})
-            assert type(await asyncio.wait_for(anext(aiter(subscription)), PATIENCE)).__name__ == "ResourcesListChanged"
+            assert (
+                type(await asyncio.wait_for(anext(aiter(subscription)), PATIENCE)).__name__
+                == "ResourcesListChanged"
+            )
 
     asyncio.run(scenario())
 

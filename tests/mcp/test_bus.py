@@ -1,4 +1,6 @@
-"""Test that one poll serves many watches: each from its own position, each in order, nothing twice."""
+"""Test that one poll serves many watches: each from its own position, each in order, nothing
+twice.
+"""
 
 import asyncio
 
@@ -84,7 +86,9 @@ def test_a_watch_that_starts_behind_the_others_is_told_in_the_order_of_the_feed(
     assert {watch.position for watch in watcher.watches.values()} == {watching.end_of_feed()}
 
 
-def test_more_changes_than_a_page_holds_are_all_told(bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_changes_than_a_page_holds_are_all_told(
+    bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("backlog_site.mcp.bus.PAGE", 3)
     uri = task_uri(make_task())
     watcher = watcher_of(bob, uri, "mcp://backlog/tasks")
@@ -103,9 +107,14 @@ def test_many_changes_of_the_list_are_one_notice(bob: User) -> None:
     assert told(watcher) == [(RESOURCE_LIST, 0)]
 
 
-def test_what_a_user_may_not_see_is_not_told_and_the_lost_address_is_dropped(bob: User, carol: User) -> None:
+def test_what_a_user_may_not_see_is_not_told_and_the_lost_address_is_dropped(
+    bob: User, carol: User
+) -> None:
     uri = task_uri(make_task())
-    watcher, admin = watcher_of(bob, uri, "mcp://backlog/tasks", RESOURCE_LIST), watcher_of(carol, uri)
+    watcher, admin = (
+        watcher_of(bob, uri, "mcp://backlog/tasks", RESOURCE_LIST),
+        watcher_of(carol, uri),
+    )
     write_path.write(system(), uri, {"type": "set", "field": "groups", "value": ["admin"]})
     make_task(groups=["admin"])
     poll(watcher, admin)

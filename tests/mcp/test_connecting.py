@@ -1,4 +1,6 @@
-"""Test step 3 of the Connect page: green for the token of step 1, over MCP, and for nothing else."""
+"""Test step 3 of the Connect page: green for the token of step 1, over MCP, and for nothing
+else.
+"""
 
 import re
 from collections.abc import Iterator
@@ -18,18 +20,30 @@ PASSWORD = "connects her agents"
 def browser(site: Site) -> Iterator[httpx.Client]:
     """Yield a signed-in user's browser."""
     site.elsewhere.person(name="petra", password=PASSWORD, roles=["contributor"])
-    with httpx.Client(base_url=site.url, follow_redirects=True, timeout=30, trust_env=False) as http:
+    with httpx.Client(
+        base_url=site.url, follow_redirects=True, timeout=30, trust_env=False
+    ) as http:
         http.headers["Referer"] = site.url
         fields = hidden_fields(http.get("/login/").text)
-        assert http.post("/login/", data=fields | {"username": "petra", "password": PASSWORD}).status_code == 200
+        assert (
+            http.post(
+                "/login/", data=fields | {"username": "petra", "password": PASSWORD}
+            ).status_code
+            == 200
+        )
         yield http
 
 
 def create_token(browser: httpx.Client, name: str) -> tuple[str, str]:
     """Return the secret, and the address that the page polls until it is green."""
     fields = hidden_fields(browser.get("/connect/").text)
-    page = browser.post("/connect/", data=fields | {"name": name, "scope": "write", "days": "30"}).text
-    secret, check = re.search(r'id="secret">(bl_[^<]+)<', page), re.search(r'hx-get="(/connect/check/[^"]*)"', page)
+    page = browser.post(
+        "/connect/", data=fields | {"name": name, "scope": "write", "days": "30"}
+    ).text
+    secret, check = (
+        re.search(r'id="secret">(bl_[^<]+)<', page),
+        re.search(r'hx-get="(/connect/check/[^"]*)"', page),
+    )
     assert secret and check
     return secret[1], unescape(check[1])
 
@@ -39,7 +53,9 @@ def shown(browser: httpx.Client, check: str) -> str:
 
 
 @pytest.mark.parametrize("era", ["handshake", "newer"])
-def test_only_the_new_token_over_mcp_turns_the_line_green(site: Site, browser: httpx.Client, era: str) -> None:
+def test_only_the_new_token_over_mcp_turns_the_line_green(
+    site: Site, browser: httpx.Client, era: str
+) -> None:
     other, _ = create_token(browser, f"other {era}")
     secret, check = create_token(browser, f"laptop {era}")
     assert f"Waiting for the first MCP call with the token laptop {era}" in shown(browser, check)
@@ -66,7 +82,9 @@ def test_a_token_of_somebody_else_is_not_checked(site: Site, browser: httpx.Clie
 
 def test_a_person_without_a_token_is_asked_to_create_one(site: Site) -> None:
     site.elsewhere.person(name="ursula", password=PASSWORD, roles=["viewer"])
-    with httpx.Client(base_url=site.url, follow_redirects=True, timeout=30, trust_env=False) as http:
+    with httpx.Client(
+        base_url=site.url, follow_redirects=True, timeout=30, trust_env=False
+    ) as http:
         http.headers["Referer"] = site.url
         fields = hidden_fields(http.get("/login/").text)
         http.post("/login/", data=fields | {"username": "ursula", "password": PASSWORD})

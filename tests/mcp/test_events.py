@@ -1,4 +1,6 @@
-"""Test `/api/v1/events/`: which client receives what, from which position, and when the stream ends."""
+"""Test `/api/v1/events/`: which client receives what, from which position, and when the stream
+ends.
+"""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +16,10 @@ from tests.mcp.site import Site
 
 @contextmanager
 def listening(site: Site, token: str, **headers: str) -> Iterator[Events]:
-    with site.client(token) as http, http.stream("GET", f"{site.url}/api/v1/events/", headers=headers) as response:
+    with (
+        site.client(token) as http,
+        http.stream("GET", f"{site.url}/api/v1/events/", headers=headers) as response,
+    ):
         assert response.status_code == 200, response.read()
         assert response.headers["content-type"] == "text/event-stream"
         yield Events(response)
@@ -25,14 +30,22 @@ def test_a_write_in_another_process_is_told_without_its_content(site: Site, toke
     with listening(site, tokens.bob) as events:
         site.elsewhere.write(uri=f"mcp://backlog/tasks/{ref}", operation=title("A secret title"))
         notice = events.next()
-    assert (notice["id"], notice["kind"], notice["version"], notice["fields"]) == (ref, "task", 2, ["title"])
+    assert (notice["id"], notice["kind"], notice["version"], notice["fields"]) == (
+        ref,
+        "task",
+        2,
+        ["title"],
+    )
     assert (notice["author"], notice["agent"]) == ("carol", "elsewhere")
     assert "secret" not in str(notice)
 
 
 @contextmanager
 def writing_in_another_database() -> Iterator[None]:
-    """A transaction that has written and stays open. SQLite has no server to share with another database."""
+    """A transaction that has written and stays open.
+
+    SQLite has no server to share with another database.
+    """
     server = os.environ.get("DATABASE_URL", "")
     if not server.startswith("postgres"):
         yield
@@ -43,7 +56,9 @@ def writing_in_another_database() -> Iterator[None]:
         assert other.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
 
 
-def test_an_open_transaction_in_another_database_holds_no_event_back(site: Site, tokens: Tokens) -> None:
+def test_an_open_transaction_in_another_database_holds_no_event_back(
+    site: Site, tokens: Tokens
+) -> None:
     ref = site.elsewhere.create(values={"title": "Watched"})
     with listening(site, tokens.bob) as events, writing_in_another_database():
         site.elsewhere.write(uri=f"mcp://backlog/tasks/{ref}", operation=title("Told at once"))

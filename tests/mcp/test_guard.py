@@ -1,4 +1,6 @@
-"""Test what is rejected before anything is served: anonymous callers, foreign pages, broken and oversized bodies."""
+"""Test what is rejected before anything is served: anonymous callers, foreign pages, broken and
+oversized bodies.
+"""
 
 import pytest
 
@@ -17,17 +19,23 @@ MALFORMED = {
     "an empty batch": b"[]",
     "a batch of nonsense": b"[1, null, []]",
     "nested without end": DEEP.encode(),
-    "nested parameters": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":'
-    + b'{"a":' * 5000
-    + b"1"
-    + b"}" * 5001
-    + b"}",
+    "nested parameters": (
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":'
+        + b'{"a":' * 5000
+        + b"1"
+        + b"}" * 5001
+        + b"}"
+    ),
     "not a number": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":NaN}}',
     "a number without end": b'{"jsonrpc":"2.0","id":' + b"9" * 5000 + b',"method":"ping"}',
     "not UTF-8": b'{"jsonrpc":"2.0","id":1,"method":"\xff\xfe"}',
     "UTF-16": '{"jsonrpc":"2.0","id":1,"method":"ping"}'.encode("utf-16"),
-    "half a character": rb'{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"mcp://backlog/tasks?search=\ud800"}}',
-    "a NUL": rb'{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"mcp://backlog/tasks/\u0000"}}',
+    "half a character": (
+        rb'{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"mcp://backlog/tasks?search=\ud800"}}'
+    ),
+    "a NUL": (
+        rb'{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"mcp://backlog/tasks/\u0000"}}'
+    ),
     "the wrong version": b'{"jsonrpc":"1.0","id":1,"method":"ping"}',
     "a method that is no string": b'{"jsonrpc":"2.0","id":1,"method":["ping"]}',
     "parameters that are a list": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}',
@@ -36,13 +44,19 @@ MALFORMED = {
     "an answer to nothing": b'{"jsonrpc":"2.0","id":"x","result":{}}',
     "an answer without content": b'{"jsonrpc":"2.0","id":"x"}',
     "keys twice": b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"no/such"}',
-    "a broken start": b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":7}}',
-    "a tool that is no name": b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":{"a":1},"arguments":[]}}',
+    "a broken start": (
+        b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":7}}'
+    ),
+    "a tool that is no name": (
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":{"a":1},"arguments":[]}}'
+    ),
 }
 
 
 @pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED)
-def test_a_broken_body_is_an_answer_and_the_server_stays(site: Site, tokens: Tokens, body: bytes) -> None:
+def test_a_broken_body_is_an_answer_and_the_server_stays(
+    site: Site, tokens: Tokens, body: bytes
+) -> None:
     with session(site, tokens.alice) as http:
         assert http.post(site.mcp, content=body).status_code in {200, 202, 400}
         newer = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "ping"}
@@ -53,14 +67,18 @@ def test_a_broken_body_is_an_answer_and_the_server_stays(site: Site, tokens: Tok
 @pytest.mark.parametrize("era", ["2025-11-25", MODERN])
 def test_a_body_larger_than_four_mebibytes_is_refused(site: Site, tokens: Tokens, era: str) -> None:
     with session(site, tokens.alice) as http:
-        large = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"' + b"x" * (4 << 20) + b'"}}'
+        large = (
+            b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"' + b"x" * (4 << 20) + b'"}}'
+        )
         headers = {"MCP-Protocol-Version": era, "Mcp-Method": "ping"}
         assert http.post(site.mcp, content=large, headers=headers).status_code == 413
         parts = (large[start : start + 65536] for start in range(0, len(large), 65536))
         assert http.post(site.mcp, content=parts, headers=headers).status_code == 413
 
 
-@pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer nonsense", "Basic YTpi", "Bearer bl_" + "x" * 43])
+@pytest.mark.parametrize(
+    "header", [None, "", "Bearer", "Bearer nonsense", "Basic YTpi", "Bearer bl_" + "x" * 43]
+)
 @pytest.mark.parametrize("era", ["2025-11-25", MODERN])
 def test_a_stranger_is_asked_for_a_token(site: Site, header: str | None, era: str) -> None:
     with site.client(None, **{"MCP-Protocol-Version": era}) as http:
@@ -101,7 +119,9 @@ def test_an_oauth_token_opens_the_server_it_was_issued_for_alone(
         assert initialize(site, http).status_code == mcp
         for path in ("/api/v1/tasks/", "/mcp/resource?uri=auth://status", "/api/schema/"):
             assert http.get(f"{site.url}{path}").status_code == rest
-        with http.stream("GET", f"{site.url}/api/v1/events/", headers={"Accept": "text/event-stream"}) as events:
+        with http.stream(
+            "GET", f"{site.url}/api/v1/events/", headers={"Accept": "text/event-stream"}
+        ) as events:
             assert events.status_code == rest
 
 
@@ -134,7 +154,9 @@ def test_only_our_own_host_and_pages_get_in(
     site: Site, tokens: Tokens, host: str, origin: str | None, status: int, era: str
 ) -> None:
     names = {"netloc": site.url.removeprefix("http://"), "port": site.url.rpartition(":")[2]}
-    headers = {"Host": host.format(**names)} | ({} if origin is None else {"Origin": origin.format(**names)})
+    headers = {"Host": host.format(**names)} | (
+        {} if origin is None else {"Origin": origin.format(**names)}
+    )
     with session(site, tokens.alice) as http:
         http.headers.update(headers)
         if era == MODERN:
@@ -149,7 +171,10 @@ def test_only_json_is_read(site: Site, tokens: Tokens) -> None:
         assert http.post(site.mcp, json=request("ping"), headers=headers).status_code == 400
         headers = {"Content-Type": "application/json; charset=utf-8"}
         assert http.post(site.mcp, json=request("ping"), headers=headers).status_code == 200
-        assert http.post(site.mcp, json=request("ping"), headers={"Accept": "text/html"}).status_code == 406
+        assert (
+            http.post(site.mcp, json=request("ping"), headers={"Accept": "text/html"}).status_code
+            == 406
+        )
 
 
 def test_the_resource_address_below_mcp_belongs_to_django(site: Site, tokens: Tokens) -> None:

@@ -28,9 +28,13 @@ def test_each_revision_is_agreed_on_as_asked(site: Site, tokens: Tokens, version
         assert initialize(site, http, version).json()["result"]["protocolVersion"] == version
 
 
-def test_an_unknown_revision_is_answered_with_the_newest_of_the_era(site: Site, tokens: Tokens) -> None:
+def test_an_unknown_revision_is_answered_with_the_newest_of_the_era(
+    site: Site, tokens: Tokens
+) -> None:
     with site.client(tokens.alice) as http:
-        assert initialize(site, http, "1999-01-01").json()["result"]["protocolVersion"] == "2025-11-25"
+        assert (
+            initialize(site, http, "1999-01-01").json()["result"]["protocolVersion"] == "2025-11-25"
+        )
 
 
 def test_the_sample_of_the_connect_page_is_answered(site: Site, tokens: Tokens) -> None:
@@ -55,7 +59,9 @@ def test_a_request_without_a_session_is_refused(site: Site, tokens: Tokens) -> N
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32600)
 
 
-def test_a_deleted_session_is_gone_in_every_process_and_its_stream_ends(site: Site, tokens: Tokens) -> None:
+def test_a_deleted_session_is_gone_in_every_process_and_its_stream_ends(
+    site: Site, tokens: Tokens
+) -> None:
     with session(site, tokens.alice) as http, get_stream(site, http) as events:
         assert http.delete(site.mcp).status_code == 200
         with pytest.raises(EOFError):
@@ -77,7 +83,9 @@ def test_a_batch_is_answered_in_the_revision_that_has_them(site: Site, tokens: T
         assert http.post(site.mcp, json=batch).status_code == 400
 
 
-def test_an_error_of_the_domain_has_the_code_of_the_era_and_a_crash_tells_nothing(site: Site, tokens: Tokens) -> None:
+def test_an_error_of_the_domain_has_the_code_of_the_era_and_a_crash_tells_nothing(
+    site: Site, tokens: Tokens
+) -> None:
     with session(site, tokens.alice) as http:
         error = http.post(site.mcp, json=request("fixture/fail")).json()["error"]
         assert error["code"] == -32002
@@ -86,7 +94,9 @@ def test_an_error_of_the_domain_has_the_code_of_the_era_and_a_crash_tells_nothin
         crash = http.post(site.mcp, json=request("fixture/crash"))
         assert (crash.status_code, crash.json()["error"]["code"]) == (200, -32603)
         assert "secret" not in crash.text
-        failed = http.post(site.mcp, json=request("tools/call", {"name": "fixture_crash", "arguments": {}}))
+        failed = http.post(
+            site.mcp, json=request("tools/call", {"name": "fixture_crash", "arguments": {}})
+        )
         assert failed.json()["result"]["isError"] is True
         assert "secret" not in failed.text
 
@@ -112,7 +122,11 @@ def test_a_stream_that_comes_back_goes_on_where_it_was(site: Site, tokens: Token
         for version in (3, 4, 5):
             site.elsewhere.write(uri=uri, operation=title(f"unseen {version}"))
         with get_stream(site, http, **{"Last-Event-ID": seen}) as events:
-            assert [events.next_update()["_meta"]["change"]["version"] for _ in range(3)] == [3, 4, 5]
+            assert [events.next_update()["_meta"]["change"]["version"] for _ in range(3)] == [
+                3,
+                4,
+                5,
+            ]
         with get_stream(site, http, **{"Last-Event-ID": seen}) as events:
             assert events.next_update()["_meta"]["change"]["version"] == 3
         assert http.get(site.mcp, headers={"Last-Event-ID": "nonsense"}).status_code == 400
@@ -144,10 +158,16 @@ def test_a_request_is_cancelled_from_another_process(site: Site, tokens: Tokens)
     with session(site, tokens.alice) as http, session(site, tokens.alice) as same:
         same.headers["Mcp-Session-Id"] = http.headers["Mcp-Session-Id"]
         answers: list[httpx.Response] = []
-        waiting = request("tools/call", {"name": "fixture_wait", "arguments": {"seconds": 600}}, "slow")
+        waiting = request(
+            "tools/call", {"name": "fixture_wait", "arguments": {"seconds": 600}}, "slow"
+        )
         asking = threading.Thread(target=lambda: answers.append(http.post(site.mcp, json=waiting)))
         asking.start()
-        cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "slow"}}
+        cancelled = {
+            "jsonrpc": "2.0",
+            "method": "notifications/cancelled",
+            "params": {"requestId": "slow"},
+        }
         while asking.is_alive():
             assert same.post(site.mcp, json=cancelled).status_code == 202
             asking.join(0.2)

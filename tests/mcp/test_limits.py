@@ -10,7 +10,17 @@ from redis import Redis
 
 from backlog_site.devserver.embedded import free_port, start_valkey, stop, valkey_answers
 from backlog_site.mcp.sessions import IDLE_SECONDS
-from tests.mcp.clients import PATIENCE, get_stream, initialize, listening, modern, request, session, subscribe, title
+from tests.mcp.clients import (
+    PATIENCE,
+    get_stream,
+    initialize,
+    listening,
+    modern,
+    request,
+    session,
+    subscribe,
+    title,
+)
 from tests.mcp.site import Site, running_site
 
 OPENED = 200
@@ -72,21 +82,33 @@ def kept_in_processes(site: Site, http: httpx.Client) -> dict[int, dict[str, int
 
 
 def test_however_many_sessions_are_opened_few_are_kept(small_site, token, redis) -> None:
-    """Open many sessions. A session its client never ends is evicted for a newer one, or a day after its last use."""
+    """Open many sessions.
+
+    A session its client never ends is evicted for a newer one, or a day after its last use.
+    """
     with small_site.client(token) as http:
         for number in range(OPENED):
             http.headers.pop("Mcp-Session-Id", None)
             http.headers["Mcp-Session-Id"] = initialize(small_site, http).headers["mcp-session-id"]
-            assert subscribe(small_site, http, f"mcp://backlog/tasks?label=l{number}").status_code == 200
+            assert (
+                subscribe(small_site, http, f"mcp://backlog/tasks?label=l{number}").status_code
+                == 200
+            )
         kept = kept_in_redis(redis[0])
         held = kept_in_processes(small_site, http)
     for name in ("session", "watches"):
         assert len([key for key in kept if key.startswith(f"backlog:mcp:{name}:")]) == 4, name
     of_sessions = {key: seconds for key, seconds in kept.items() if ":called:" not in key}
-    assert {key: seconds for key, seconds in of_sessions.items() if not 0 < seconds <= IDLE_SECONDS} == {}
-    assert len(kept) == len(of_sessions) + 1, "one key per credential, however many sessions it opened"
+    assert {
+        key: seconds for key, seconds in of_sessions.items() if not 0 < seconds <= IDLE_SECONDS
+    } == {}
+    assert len(kept) == len(of_sessions) + 1, (
+        "one key per credential, however many sessions it opened"
+    )
     assert len(held) == 2
-    assert max(most for of_process in held.values() for most in of_process.values()) < OPENED / 10, held
+    assert (
+        max(most for of_process in held.values() for most in of_process.values()) < OPENED / 10
+    ), held
 
 
 def test_streams_of_a_user_are_bounded_in_each_process(small_site, token) -> None:
@@ -132,5 +154,8 @@ def test_the_configured_bound_of_a_body_holds_for_rest_and_mcp() -> None:
         with site.client(token) as http:
             assert http.post(site.mcp, json=long).status_code == 413
             assert modern(site, http, "tools/list", {"note": "x" * 3000}).status_code == 413
-            assert http.post(f"{site.url}/api/v1/tasks/", json={"title": "x" * 3000}).status_code == 413
+            assert (
+                http.post(f"{site.url}/api/v1/tasks/", json={"title": "x" * 3000}).status_code
+                == 413
+            )
             assert initialize(site, http).status_code == 200

@@ -1,4 +1,6 @@
-"""Test 300 subscribers on two processes: each receives each change once, and calls are not slowed."""
+"""Test 300 subscribers on two processes: each receives each change once, and calls are not
+slowed.
+"""
 
 import asyncio
 import json
@@ -15,8 +17,12 @@ CHANGES = 5
 OPENING_AT_ONCE = 30
 
 
-async def listen(site: Site, http: httpx.AsyncClient, uri: str, heard: Counter, ready: asyncio.Semaphore) -> None:
-    body = request("subscriptions/listen", {"notifications": {"resourceSubscriptions": [uri]}, "_meta": META})
+async def listen(
+    site: Site, http: httpx.AsyncClient, uri: str, heard: Counter, ready: asyncio.Semaphore
+) -> None:
+    body = request(
+        "subscriptions/listen", {"notifications": {"resourceSubscriptions": [uri]}, "_meta": META}
+    )
     headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "subscriptions/listen"}
     async with http.stream("POST", site.mcp, json=body, headers=headers) as response:
         await count(response, heard, ready)
@@ -37,7 +43,9 @@ async def count(response: httpx.Response, heard: Counter, ready: asyncio.Semapho
     assert response.status_code == 200, first
     async for line in lines:
         if '"notifications/resources/updated"' in line:
-            heard[json.loads(line.removeprefix("data: "))["params"]["_meta"]["change"]["version"]] += 1
+            heard[
+                json.loads(line.removeprefix("data: "))["params"]["_meta"]["change"]["version"]
+            ] += 1
 
 
 def batched(streams: list, size: int) -> list[list]:
@@ -53,16 +61,23 @@ def open_sessions(site: Site, token: str, uri: str) -> list[str]:
     return opened
 
 
-def test_each_of_300_subscribers_hears_each_change_once_while_calls_go_on(site: Site, tokens: Tokens) -> None:
+def test_each_of_300_subscribers_hears_each_change_once_while_calls_go_on(
+    site: Site, tokens: Tokens
+) -> None:
     uri = f"mcp://backlog/tasks/{site.elsewhere.create(values={'title': 'Watched by many'})}"
     sessions = open_sessions(site, tokens.alice, uri)
     counters = [Counter() for _ in range(2 * STREAMS)]
     versions = list(range(2, 2 + CHANGES))
 
     async def scenario() -> None:
-        headers = {"Authorization": f"Bearer {tokens.alice}", "Accept": "application/json, text/event-stream"}
+        headers = {
+            "Authorization": f"Bearer {tokens.alice}",
+            "Accept": "application/json, text/event-stream",
+        }
         limits = httpx.Limits(max_connections=None)
-        async with httpx.AsyncClient(headers=headers, timeout=60, limits=limits, trust_env=False) as http:
+        async with httpx.AsyncClient(
+            headers=headers, timeout=60, limits=limits, trust_env=False
+        ) as http:
             ready = asyncio.Semaphore(0)
             opening = [listen(site, http, uri, heard, ready) for heard in counters[:STREAMS]] + [
                 follow(site, http, session_id, heard, ready)
@@ -75,7 +90,9 @@ def test_each_of_300_subscribers_hears_each_change_once_while_calls_go_on(site: 
                     await asyncio.wait_for(ready.acquire(), 60)
             assert [stream.exception() for stream in streams if stream.done()] == []
             for version in versions:
-                await asyncio.to_thread(site.elsewhere.write, uri=uri, operation=title(f"v{version}"))
+                await asyncio.to_thread(
+                    site.elsewhere.write, uri=uri, operation=title(f"v{version}")
+                )
                 assert (await whoami(site, http))["user"] == "alice"
             async with asyncio.timeout(PATIENCE):
                 while sum(map(Counter.total, counters)) < 2 * STREAMS * CHANGES:
@@ -89,6 +106,12 @@ def test_each_of_300_subscribers_hears_each_change_once_while_calls_go_on(site: 
 
 
 async def whoami(site: Site, http: httpx.AsyncClient) -> dict:
-    headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": "fixture_whoami"}
+    headers = {
+        "MCP-Protocol-Version": MODERN,
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": "fixture_whoami",
+    }
     body = request("tools/call", {"name": "fixture_whoami", "arguments": {}, "_meta": META})
-    return (await http.post(site.mcp, json=body, headers=headers)).json()["result"]["structuredContent"]
+    return (await http.post(site.mcp, json=body, headers=headers)).json()["result"][
+        "structuredContent"
+    ]

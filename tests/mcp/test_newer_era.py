@@ -17,13 +17,19 @@ def test_the_server_says_what_it_serves(site: Site, tokens: Tokens) -> None:
 
 
 def test_headers_must_say_what_the_body_says(site: Site, tokens: Tokens) -> None:
-    with site.client(tokens.alice, **{"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call"}) as http:
+    with site.client(
+        tokens.alice, **{"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call"}
+    ) as http:
         answer = http.post(site.mcp, json=request("tools/list", {"_meta": META}))
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32020)
 
 
-def test_an_unknown_version_is_refused_with_those_that_are_served(site: Site, tokens: Tokens) -> None:
-    with site.client(tokens.alice, **{"MCP-Protocol-Version": "2031-01-01", "Mcp-Method": "tools/list"}) as http:
+def test_an_unknown_version_is_refused_with_those_that_are_served(
+    site: Site, tokens: Tokens
+) -> None:
+    with site.client(
+        tokens.alice, **{"MCP-Protocol-Version": "2031-01-01", "Mcp-Method": "tools/list"}
+    ) as http:
         meta = META | {"io.modelcontextprotocol/protocolVersion": "2031-01-01"}
         answer = http.post(site.mcp, json=request("tools/list", {"_meta": meta}))
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32022)
@@ -47,12 +53,17 @@ def test_a_stream_is_told_of_each_change_once_and_in_order(site: Site, tokens: T
     uri = f"mcp://backlog/tasks/{site.elsewhere.create(values={'title': 'Counted'})}"
     field = f"{uri}/status"
     with site.client(tokens.bob) as http, listening(site, http, uri, field) as events:
-        site.elsewhere.write_many(operations=[{"uri": uri, "operation": title(f"t{n}")} for n in range(20)])
+        site.elsewhere.write_many(
+            operations=[{"uri": uri, "operation": title(f"t{n}")} for n in range(20)]
+        )
         site.elsewhere.write(uri=field, operation={"type": "set", "value": "done"})
         told = [events.next_update() for _ in range(22)]
         assert [update["_meta"]["change"]["version"] for update in told] == [*range(2, 22), 22, 22]
         assert sorted(update["uri"] for update in told[-2:]) == [uri, field]
-        assert all(update["_meta"]["io.modelcontextprotocol/subscriptionId"] == "listen-1" for update in told)
+        assert all(
+            update["_meta"]["io.modelcontextprotocol/subscriptionId"] == "listen-1"
+            for update in told
+        )
 
 
 def test_what_may_not_be_read_may_not_be_watched(site: Site, tokens: Tokens) -> None:
@@ -72,9 +83,14 @@ def test_whoever_loses_access_hears_nothing_more(site: Site, tokens: Tokens) -> 
     ):
         site.elsewhere.write(uri=uri, operation=title("still seen"))
         assert {events.next_update()["uri"] for _ in range(2)} == {uri, "mcp://backlog/tasks"}
-        site.elsewhere.write(uri=uri, operation={"type": "set", "field": "groups", "value": ["admin"]})
+        site.elsewhere.write(
+            uri=uri, operation={"type": "set", "field": "groups", "value": ["admin"]}
+        )
         site.elsewhere.write(uri=uri, operation=title("hidden"))
         site.elsewhere.create(values={"title": "Seen by all"})
         after = events.next_update()
-        assert (after["uri"], after["_meta"]["change"]["action"]) == ("mcp://backlog/tasks", "create")
+        assert (after["uri"], after["_meta"]["change"]["action"]) == (
+            "mcp://backlog/tasks",
+            "create",
+        )
         assert [seen.next_update()["_meta"]["change"]["version"] for _ in range(3)] == [2, 3, 4]

@@ -9,7 +9,17 @@ import httpx
 import pytest
 from mcp import Client
 
-from tests.mcp.clients import ERAS, LEGACY_VERSIONS, META, MODERN, connected, modern, request, session, title
+from tests.mcp.clients import (
+    ERAS,
+    LEGACY_VERSIONS,
+    META,
+    MODERN,
+    connected,
+    modern,
+    request,
+    session,
+    title,
+)
 from tests.mcp.conftest import Tokens
 from tests.mcp.site import Site
 from tests.mcp.test_tools import call, refused
@@ -23,7 +33,9 @@ def opened(site: Site, token: str, version: str) -> Iterator[httpx.Client]:
         yield http
 
 
-def asked(site: Site, http: httpx.Client, protocol: str, method: str, **params: Any) -> dict[str, Any]:
+def asked(
+    site: Site, http: httpx.Client, protocol: str, method: str, **params: Any
+) -> dict[str, Any]:
     is_modern, plain = protocol == MODERN, request(method, params)
     answer = modern(site, http, method, params) if is_modern else http.post(site.mcp, json=plain)
     message: dict[str, Any] = answer.json()
@@ -31,7 +43,9 @@ def asked(site: Site, http: httpx.Client, protocol: str, method: str, **params: 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_reading_takes_a_version_and_answers_that_one(site: Site, tokens: Tokens, version: str) -> None:
+def test_reading_takes_a_version_and_answers_that_one(
+    site: Site, tokens: Tokens, version: str
+) -> None:
     ref = site.elsewhere.create(values={"title": "one"})
     uri = f"mcp://backlog/tasks/{ref}/title"
     site.elsewhere.write(uri=f"mcp://backlog/tasks/{ref}", operation=title("two"))
@@ -39,13 +53,19 @@ def test_reading_takes_a_version_and_answers_that_one(site: Site, tokens: Tokens
         for number, text in ((1, "one"), (2, "two"), (None, "two"), ("1", "one")):
             read = asked(site, http, version, "resources/read", uri=uri, version=number)
             assert read["result"]["contents"][0]["text"] == text
-        whole = asked(site, http, version, "resources/read", uri=f"mcp://backlog/tasks/{ref}", version=1)
+        whole = asked(
+            site, http, version, "resources/read", uri=f"mcp://backlog/tasks/{ref}", version=1
+        )
         assert '"title": "one"' in whole["result"]["contents"][0]["text"]
         for wrong in (0, -1, 99, "x", 1.5, True, [1], {"a": 1}):
-            assert "error" in asked(site, http, version, "resources/read", uri=uri, version=wrong), wrong
+            assert "error" in asked(
+                site, http, version, "resources/read", uri=uri, version=wrong
+            ), wrong
         twice = asked(site, http, version, "resources/read", uri=f"{uri}@v1", version=2)
         assert twice["error"]["data"]["code"] == "invalid_uri"
-        versionless = asked(site, http, version, "resources/read", uri="mcp://backlog/tasks", version=1)
+        versionless = asked(
+            site, http, version, "resources/read", uri="mcp://backlog/tasks", version=1
+        )
         assert versionless["error"]["data"]["code"] == "invalid_uri"
 
 
@@ -62,7 +82,13 @@ def test_reading_takes_a_version_and_answers_that_one(site: Site, tokens: Tokens
         ("prompts/get", {"name": "triage", "arguments": {}}),
         ("resources/schema", {"uri": "mcp://backlog/tasks/TASK-0001"}),
         ("resources/list_versions", {"uri": "mcp://backlog/tasks/TASK-0001"}),
-        ("resources/write", {"uri": "mcp://backlog/tasks/TASK-0001", "operation": {"type": "restore", "version": 1}}),
+        (
+            "resources/write",
+            {
+                "uri": "mcp://backlog/tasks/TASK-0001",
+                "operation": {"type": "restore", "version": 1},
+            },
+        ),
         ("resources/write_batch", {"operations": []}),
         (
             "completion/complete",
@@ -98,15 +124,21 @@ def test_an_unknown_parameter_of_a_subscription_is_refused(site: Site, tokens: T
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", MODERN])
-@pytest.mark.parametrize("method", ["tools/list", "prompts/list", "resources/templates/list", "resources/list"])
-def test_a_cursor_that_was_not_given_out_is_refused(site: Site, tokens: Tokens, version: str, method: str) -> None:
+@pytest.mark.parametrize(
+    "method", ["tools/list", "prompts/list", "resources/templates/list", "resources/list"]
+)
+def test_a_cursor_that_was_not_given_out_is_refused(
+    site: Site, tokens: Tokens, version: str, method: str
+) -> None:
     with opened(site, tokens.alice, version) as http:
         error = asked(site, http, version, method, cursor="nowhere")["error"]
         assert (error["code"], error["data"]["details"]["field"]) == (-32602, "cursor")
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_null_clears_a_field_or_is_refused_by_its_name(site: Site, tokens: Tokens, era: str) -> None:
+def test_null_clears_a_field_or_is_refused_by_its_name(
+    site: Site, tokens: Tokens, era: str
+) -> None:
     filled = {
         "description": "text",
         "priority": "high",
@@ -127,12 +159,17 @@ def test_null_clears_a_field_or_is_refused_by_its_name(site: Site, tokens: Token
         made = await call(client, "backlog_create", title="Filled", **filled, **links)
         for name, empty in (cleared | {"epic_id": None, "depends_on": []}).items():
             answer = await call(client, "backlog_update", id=made["id"], **{name: None})
-            assert answer["diff"][name] == {"before": made[name], "after": empty} or name == "description", name
+            assert (
+                answer["diff"][name] == {"before": made[name], "after": empty}
+                or name == "description"
+            ), name
         left = (await call(client, "backlog_get", id=made["id"]))["results"][0]["contents"]
         assert {name: left[name] for name in cleared} == cleared
         assert (left["epic_id"], left["depends_on"]) == (None, [])
         for name in ("title", "status"):
-            error = await refused(client, "backlog_update", id=made["id"], priority="low", **{name: None})
+            error = await refused(
+                client, "backlog_update", id=made["id"], priority="low", **{name: None}
+            )
             assert (error["code"], error["details"]["field"]) == ("validation_failed", name)
         again = (await call(client, "backlog_get", id=made["id"]))["results"][0]["contents"]
         assert again["priority"] == "none", "nothing of a refused update is written"
@@ -150,10 +187,15 @@ def test_an_update_without_a_field_is_refused(site: Site, tokens: Tokens) -> Non
     async def main() -> None:
         async with connected(site, tokens.alice, "auto") as client:
             error = await refused(client, "backlog_update", id=ref)
-            assert error["code"] == "validation_failed" and "due_date" in error["details"]["allowed_values"]
+            assert (
+                error["code"] == "validation_failed"
+                and "due_date" in error["details"]["allowed_values"]
+            )
             error = await refused(client, "backlog_update", id=ref, etag=None)
             assert error["code"] == "validation_failed"
-            updated = await call(client, "backlog_update", id=ref, etag=None, parent_id=None, title="Changed")
+            updated = await call(
+                client, "backlog_update", id=ref, etag=None, parent_id=None, title="Changed"
+            )
             assert list(updated["diff"]) == ["title"]
 
     asyncio.run(main())
@@ -167,6 +209,8 @@ def test_an_etag_holds_for_a_permanent_deletion_too(site: Site, tokens: Tokens) 
             error = await refused(client, "backlog_delete", id=ref, permanent=True, etag="1-x")
             assert error["code"] == "conflict"
             etag = (await call(client, "backlog_get", id=ref))["results"][0]["etag"]
-            assert (await call(client, "backlog_delete", id=ref, permanent=True, etag=etag))["deleted"]
+            assert (await call(client, "backlog_delete", id=ref, permanent=True, etag=etag))[
+                "deleted"
+            ]
 
     asyncio.run(main())

@@ -1,4 +1,6 @@
-"""Test that the official client signs in by itself, in both eras, through a user who signs in and agrees."""
+"""Test that the official client signs in by itself, in both eras, through a user who signs in and
+agrees.
+"""
 
 import asyncio
 
@@ -16,7 +18,12 @@ ENDS_WITHIN_SECONDS = 5
 
 
 def signed_in(
-    site: Site, name: str, storage: Storage, era: str = "auto", reach: str | None = None, address: str = ""
+    site: Site,
+    name: str,
+    storage: Storage,
+    era: str = "auto",
+    reach: str | None = None,
+    address: str = "",
 ) -> dict:
     """Authorize a client as `name` and return its identity."""
     site.elsewhere.person(name=name, roles=["contributor"], password=PASSWORD)
@@ -35,17 +42,31 @@ def signed_in(
 def test_the_official_client_gets_in_unaided(site: Site, era: str) -> None:
     storage = Storage()
     who = signed_in(site, "olga", storage, era)
-    assert (who["user"], who["via"], who["agent"], who["scope"]) == ("olga", "mcp", "claude-code", "write")
+    assert (who["user"], who["via"], who["agent"], who["scope"]) == (
+        "olga",
+        "mcp",
+        "claude-code",
+        "write",
+    )
     assert "Create, edit, comment on and archive" in who["page"]
     assert "Agent of the test" in who["page"]
     change = site.elsewhere.last_change(by="olga")
     assert change["client"].startswith("oauth:") and change["client"].endswith(" Agent of the test")
-    assert (change["agent"], change["scope"], change["address"]) == ("claude-code", "write", "127.0.0.1")
+    assert (change["agent"], change["scope"], change["address"]) == (
+        "claude-code",
+        "write",
+        "127.0.0.1",
+    )
     assert len(change["request_id"]) == 32
 
 
 def test_it_gets_in_by_the_other_name_of_this_machine_too(site: Site) -> None:
-    assert signed_in(site, "olga", Storage(), address=site.mcp.replace("127.0.0.1", "localhost"))["user"] == "olga"
+    assert (
+        signed_in(site, "olga", Storage(), address=site.mcp.replace("127.0.0.1", "localhost"))[
+            "user"
+        ]
+        == "olga"
+    )
 
 
 def test_a_person_may_give_less_than_was_asked_for(site: Site) -> None:
@@ -68,14 +89,23 @@ def test_open_streams_end(site: Site, end: str) -> None:
     storage, name = Storage(), f"ends-{end[:3]}"
     signed_in(site, name, storage)
     token = storage.tokens.access_token
-    with session(site, token) as http, get_stream(site, http) as events, site.client(token) as other:
+    with (
+        session(site, token) as http,
+        get_stream(site, http) as events,
+        site.client(token) as other,
+    ):
         assert call(site, http, "fixture_whoami")["user"] == name
         with listening(site, other, "mcp://backlog/tasks") as listened:
             if end == "deactivated":
                 site.elsewhere.deactivate(name=name)
             else:
                 form = {"token": token, "client_id": storage.client.client_id}
-                assert httpx.post(f"{site.url}/o/revoke_token/", data=form, trust_env=False).status_code == 200
+                assert (
+                    httpx.post(
+                        f"{site.url}/o/revoke_token/", data=form, trust_env=False
+                    ).status_code
+                    == 200
+                )
             for stream in (events, listened):
                 with pytest.raises(EOFError):
                     while "id" not in stream.next():

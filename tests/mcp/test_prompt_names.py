@@ -1,4 +1,6 @@
-"""Test that a wrong prompt name or argument is reported to the caller as a client error, not a server error."""
+"""Test that a wrong prompt name or argument is reported to the caller as a client error, not a
+server error.
+"""
 
 from typing import Any
 
@@ -20,6 +22,8 @@ INVALID_PARAMS = -32602
         {"name": "plan_epic", "arguments": {"epic_id": ".."}},
     ],
 )
-def test_a_mistake_in_a_prompt_is_the_callers(site: Site, tokens: Tokens, params: dict[str, Any]) -> None:
+def test_a_mistake_in_a_prompt_is_the_callers(
+    site: Site, tokens: Tokens, params: dict[str, Any]
+) -> None:
     with site.client(tokens.alice) as http:
         assert modern(site, http, "prompts/get", params).json()["error"]["code"] == INVALID_PARAMS

@@ -9,7 +9,13 @@ from tests.mcp.conftest import Tokens
 from tests.mcp.site import Site
 
 READING = {"backlog_search", "backlog_context", "backlog_list", "backlog_get", "get_resource"}
-WRITING = {"backlog_create", "backlog_update", "backlog_delete", "write_resource", "write_resource_batch"}
+WRITING = {
+    "backlog_create",
+    "backlog_update",
+    "backlog_delete",
+    "write_resource",
+    "write_resource_batch",
+}
 FOR_ADMINS = {"admin://users", "admin://roles", "admin://config/oauth", "admin://config/sync"}
 
 
@@ -21,10 +27,16 @@ async def listed(site: Site, token: str, era: str) -> tuple[set[str], set[str]]:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_tools_and_resources_beyond_the_scope_are_not_listed(site: Site, tokens: Tokens, era: str) -> None:
+def test_tools_and_resources_beyond_the_scope_are_not_listed(
+    site: Site, tokens: Tokens, era: str
+) -> None:
     async def scenario() -> None:
-        reader = site.elsewhere.token(name="alice", roles=["contributor"], scope="read", label=f"reads {era}")
-        modest = site.elsewhere.token(name="carol", roles=["admin"], scope="write", label=f"writes {era}")
+        reader = site.elsewhere.token(
+            name="alice", roles=["contributor"], scope="read", label=f"reads {era}"
+        )
+        modest = site.elsewhere.token(
+            name="carol", roles=["admin"], scope="write", label=f"writes {era}"
+        )
         for token in (tokens.bob, reader):
             tools, resources = await listed(site, token, era)
             assert tools == READING
@@ -42,7 +54,9 @@ def test_tools_and_resources_beyond_the_scope_are_not_listed(site: Site, tokens:
 
 def test_a_tool_that_is_not_listed_is_refused_when_it_is_called(site: Site, tokens: Tokens) -> None:
     with session(site, tokens.bob) as http:
-        assert call(site, http, "backlog_create", title="No")["error"]["code"] == "permission_denied"
+        assert (
+            call(site, http, "backlog_create", title="No")["error"]["code"] == "permission_denied"
+        )
         read = call(site, http, "get_resource", uri="admin://config/oauth")
         assert read["error"] == "Unauthorized"
     with session(site, tokens.carol) as http:

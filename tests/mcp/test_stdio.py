@@ -40,7 +40,9 @@ def test_a_legacy_client_hears_of_changes_through_the_pipe(site: Site, tokens: T
             assert isinstance(told, ResourceUpdatedNotification)
             assert (told.params.uri, told.params.meta["change"]["version"]) == (uri, 2)
             site.elsewhere.create(values={"title": "New"})
-            assert isinstance(await asyncio.wait_for(heard.get(), PATIENCE), ResourceListChangedNotification)
+            assert isinstance(
+                await asyncio.wait_for(heard.get(), PATIENCE), ResourceListChangedNotification
+            )
 
     asyncio.run(scenario())
 
@@ -59,11 +61,15 @@ def test_a_modern_client_hears_of_changes_through_the_pipe(site: Site, tokens: T
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize(("token", "reason"), [("", "Set BACKLOG_TOKEN"), ("bl_" + "x" * 43, "unknown")])
+@pytest.mark.parametrize(
+    ("token", "reason"), [("", "Set BACKLOG_TOKEN"), ("bl_" + "x" * 43, "unknown")]
+)
 def test_without_a_valid_token_it_says_why_and_ends(site: Site, token: str, reason: str) -> None:
     command = [sys.executable, "manage.py", "mcp_stdio"]
     environment = site.environment | {"BACKLOG_TOKEN": token}
-    ended = subprocess.run(command, cwd=ROOT, env=environment, input="", capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        command, cwd=ROOT, env=environment, input="", capture_output=True, text=True, check=False
+    )
     assert ended.returncode == 1
     assert reason in ended.stderr
     assert ended.stdout == ""

@@ -57,14 +57,27 @@ async def refused(client: Client, name: str, **arguments: Any) -> dict[str, Any]
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_every_tool_has_title_annotations_and_a_lean_schema(site: Site, tokens: Tokens, era: str) -> None:
+def test_every_tool_has_title_annotations_and_a_lean_schema(
+    site: Site, tokens: Tokens, era: str
+) -> None:
     async def scenario(client: Client) -> None:
-        tools = [tool for tool in (await client.list_tools()).tools if not tool.name.startswith("fixture")]
+        tools = [
+            tool
+            for tool in (await client.list_tools()).tools
+            if not tool.name.startswith("fixture")
+        ]
         assert {tool.name for tool in tools} >= TOOLS
         for tool in tools:
-            assert tool.title and tool.annotations and tool.output_schema and len(tool.description) < 1200
+            assert (
+                tool.title
+                and tool.annotations
+                and tool.output_schema
+                and len(tool.description) < 1200
+            )
             assert tool.input_schema["additionalProperties"] is False
-        whole = json.dumps([tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools])
+        whole = json.dumps(
+            [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
+        )
         assert count_tokens(whole) <= MAX_LIST_TOKENS
 
     run(site, tokens.alice, scenario, era)
@@ -73,7 +86,9 @@ def test_every_tool_has_title_annotations_and_a_lean_schema(site: Site, tokens: 
 @pytest.mark.parametrize("era", ERAS)
 def test_an_agent_creates_edits_a_line_and_reads_back(site: Site, tokens: Tokens, era: str) -> None:
     async def scenario(client: Client) -> None:
-        made = await call(client, "backlog_create", title="Login fails", description="one\ntwo\n", labels=["bug"])
+        made = await call(
+            client, "backlog_create", title="Login fails", description="one\ntwo\n", labels=["bug"]
+        )
         uri = f"mcp://backlog/tasks/{made['id']}/description"
         operation = {"type": "str_replace", "old_str": "two", "new_str": "2 $1"}
         edited = await call(client, "write_resource", uri=uri, operation=operation)
@@ -84,34 +99,49 @@ def test_an_agent_creates_edits_a_line_and_reads_back(site: Site, tokens: Tokens
         assert got["results"][1]["etag"] == edited["etag"]
         updated = await call(client, "backlog_update", id=made["id"], status="done", labels=[])
         assert updated["diff"]["labels"] == {"before": ["bug"], "after": []}
-        listed = await call(client, "backlog_list", status=["done", "blocked"], filter='title~"login"', limit=200)
+        listed = await call(
+            client, "backlog_list", status=["done", "blocked"], filter='title~"login"', limit=200
+        )
         assert made["id"] in [row["id"] for row in listed["results"]]
         assert (await call(client, "backlog_delete", id=made["id"]))["archived"] is True
 
     run(site, tokens.alice, scenario, era)
 
 
-def test_objects_sent_as_json_text_are_understood_and_texts_stay_texts(site: Site, tokens: Tokens) -> None:
+def test_objects_sent_as_json_text_are_understood_and_texts_stay_texts(
+    site: Site, tokens: Tokens
+) -> None:
     async def scenario(client: Client) -> None:
-        made = await call(client, "backlog_create", title='["not", "a", "list"]', labels='["a", "b"]')
+        made = await call(
+            client, "backlog_create", title='["not", "a", "list"]', labels='["a", "b"]'
+        )
         assert (made["title"], made["labels"]) == ('["not", "a", "list"]', ["a", "b"])
         operation = json.dumps({"type": "append", "content": '{"x": 1}'})
         uri = f"mcp://backlog/tasks/{made['id']}/description"
         await call(client, "write_resource", uri=uri, operation=operation)
         assert (await call(client, "backlog_get", id=uri))["results"][0]["contents"] == '{"x": 1}'
-        assert len((await call(client, "backlog_get", id=json.dumps([made["id"], uri])))["results"]) == 2
+        assert (
+            len((await call(client, "backlog_get", id=json.dumps([made["id"], uri])))["results"])
+            == 2
+        )
         entry = {"uri": uri, "operation": json.dumps({"type": "set", "value": "new"})}
         for operations in (json.dumps([entry]), [json.dumps(entry)], [entry]):
-            assert (await call(client, "write_resource_batch", operations=operations))["failed"] == 0
+            assert (await call(client, "write_resource_batch", operations=operations))[
+                "failed"
+            ] == 0
 
     run(site, tokens.alice, scenario)
 
 
-def test_what_is_missing_is_an_error_unless_something_else_was_found(site: Site, tokens: Tokens) -> None:
+def test_what_is_missing_is_an_error_unless_something_else_was_found(
+    site: Site, tokens: Tokens
+) -> None:
     async def scenario(client: Client) -> None:
         made = await call(client, "backlog_create", title="There")
         assert (await refused(client, "backlog_get", id="TASK-9999"))["code"] == "not_found"
-        assert (await refused(client, "backlog_get", id=["TASK-9998", "TASK-9999"]))["code"] == "not_found"
+        assert (await refused(client, "backlog_get", id=["TASK-9998", "TASK-9999"]))[
+            "code"
+        ] == "not_found"
         mixed = (await call(client, "backlog_get", id=[made["id"], "TASK-9999"]))["results"]
         assert mixed[0]["contents"]["title"] == "There" and mixed[1]["error"]["code"] == "not_found"
 
@@ -119,11 +149,15 @@ def test_what_is_missing_is_an_error_unless_something_else_was_found(site: Site,
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_tool_that_does_not_exist_is_no_tools_answer(site: Site, tokens: Tokens, era: str) -> None:
+def test_a_tool_that_does_not_exist_is_no_tools_answer(
+    site: Site, tokens: Tokens, era: str
+) -> None:
     async def scenario(client: Client) -> None:
         with pytest.raises(MCPError) as caught:
             await client.call_tool("backlog_destroy", {})
-        assert caught.value.error.code == INVALID_PARAMS and "backlog_get" in str(caught.value.error.data)
+        assert caught.value.error.code == INVALID_PARAMS and "backlog_get" in str(
+            caught.value.error.data
+        )
 
     run(site, tokens.alice, scenario, era)
 
@@ -135,13 +169,17 @@ def test_lists_take_the_whole_query_language(site: Site, tokens: Tokens) -> None
             await call(client, "backlog_create", title=title, epic_id=epic, evidence=["seen"])
 
         async def listed(**query: Any) -> list[str]:
-            page = await call(client, "backlog_list", epic_id=epic, sort="title", order="asc", **query)
+            page = await call(
+                client, "backlog_list", epic_id=epic, sort="title", order="asc", **query
+            )
             return [row["title"] for row in page["results"]]
 
         assert await listed(search="walrus") == ["Alpha walrus", "Beta walrus"]
         assert await listed(offset=1, limit=1) == ["Beta walrus"]
         assert await listed(filter='title~"amma"') == ["Gamma"]
-        counted = await call(client, "backlog_list", epic_id=epic, aggregate="count", group_by="status")
+        counted = await call(
+            client, "backlog_list", epic_id=epic, aggregate="count", group_by="status"
+        )
         assert counted["open"] == 3
         assert (await call(client, "backlog_list", epic_id=epic, aggregate="count")) == {"count": 3}
 
@@ -159,7 +197,9 @@ def test_a_long_batch_says_how_far_it_is(site: Site, tokens: Tokens) -> None:
         entry = {"uri": f"mcp://backlog/tasks/{made['id']}/evidence"}
         append = {"type": "array_append", "value": "x"}
         operations = [entry | {"operation": append}] * 60
-        await client.call_tool("write_resource_batch", {"operations": operations}, progress_callback=note)
+        await client.call_tool(
+            "write_resource_batch", {"operations": operations}, progress_callback=note
+        )
         assert told == [(25, 60), (50, 60)]
 
     run(site, tokens.alice, scenario)
@@ -168,18 +208,35 @@ def test_a_long_batch_says_how_far_it_is(site: Site, tokens: Tokens) -> None:
 def test_mistakes_a_model_can_mend_are_answers(site: Site, tokens: Tokens) -> None:
     async def scenario(client: Client) -> None:
         unknown = await refused(client, "backlog_list", colour="red")
-        assert unknown["details"]["field"] == "colour" and "status" in unknown["details"]["allowed_values"]
+        assert (
+            unknown["details"]["field"] == "colour"
+            and "status" in unknown["details"]["allowed_values"]
+        )
         assert (await refused(client, "backlog_create"))["code"] == "validation_failed"
         wrong = (await refused(client, "backlog_create", title="x", status="no"))["details"]
-        assert (wrong["field"], wrong["value"]) == ("status", "no") and "blocked" in wrong["allowed_values"]
-        assert (await refused(client, "backlog_update", id="TASK-9999", title="x"))["code"] == "not_found"
+        assert (wrong["field"], wrong["value"]) == ("status", "no") and "blocked" in wrong[
+            "allowed_values"
+        ]
+        assert (await refused(client, "backlog_update", id="TASK-9999", title="x"))[
+            "code"
+        ] == "not_found"
         made = await call(client, "backlog_create", title="Conflict", description="first")
         uri = f"mcp://backlog/tasks/{made['id']}/description"
         stale = (await call(client, "backlog_get", id=uri))["results"][0]["etag"]
-        await call(client, "write_resource", uri=uri, operation={"type": "append", "content": " second"}, etag=stale)
+        await call(
+            client,
+            "write_resource",
+            uri=uri,
+            operation={"type": "append", "content": " second"},
+            etag=stale,
+        )
         append = {"type": "append", "content": "!"}
         conflict = await refused(client, "write_resource", uri=uri, operation=append, etag=stale)
-        assert conflict["code"] == "conflict" and "second" in conflict["details"]["diff"] and conflict["suggestion"]
+        assert (
+            conflict["code"] == "conflict"
+            and "second" in conflict["details"]["diff"]
+            and conflict["suggestion"]
+        )
 
     run(site, tokens.alice, scenario)
 
@@ -191,7 +248,13 @@ def test_a_long_text_comes_in_parts_and_says_so(site: Site, tokens: Tokens) -> N
         made = await call(client, "backlog_create", title="Long", description=text)
         parts, cursor = [], None
         while True:
-            page = await call(client, "backlog_get", id=[made["id"], "auth://status"], max_tokens=1000, cursor=cursor)
+            page = await call(
+                client,
+                "backlog_get",
+                id=[made["id"], "auth://status"],
+                max_tokens=1000,
+                cursor=cursor,
+            )
             assert len(json.dumps(page)) < 1000 * 4
             for result in page["results"]:
                 if result["uri"].endswith(made["id"]):
@@ -210,10 +273,17 @@ def test_a_batch_is_repeated_safely(site: Site, tokens: Tokens) -> None:
     async def scenario(client: Client) -> None:
         made = await call(client, "backlog_create", title="Batch")
         uri = f"mcp://backlog/tasks/{made['id']}/evidence"
-        operations = [{"uri": uri, "operation": {"type": "array_append", "value": word}} for word in ("a", "b")]
+        operations = [
+            {"uri": uri, "operation": {"type": "array_append", "value": word}}
+            for word in ("a", "b")
+        ]
         key = f"key-{made['id']}"
-        first = await call(client, "write_resource_batch", operations=operations, idempotency_key=key)
-        again = await call(client, "write_resource_batch", operations=operations, idempotency_key=key)
+        first = await call(
+            client, "write_resource_batch", operations=operations, idempotency_key=key
+        )
+        again = await call(
+            client, "write_resource_batch", operations=operations, idempotency_key=key
+        )
         assert first == again
         assert (await call(client, "backlog_get", id=uri))["results"][0]["contents"] == ["a", "b"]
 
@@ -249,17 +319,34 @@ def test_the_extension_methods_do_what_the_tools_do(site: Site, tokens: Tokens) 
         def ask(method: str, **params: Any) -> dict[str, Any]:
             return http.post(site.mcp, json=request(method, params)).json()
 
-        written = ask("resources/write", uri=f"{uri}/description", operation={"type": "append", "content": "b\n"})
+        written = ask(
+            "resources/write",
+            uri=f"{uri}/description",
+            operation={"type": "append", "content": "b\n"},
+        )
         assert "+b" in written["result"]["diff"]
         batch = [{"uri": f"{uri}/status", "operation": {"type": "set", "value": "done"}}]
         assert ask("resources/write_batch", operations=batch)["result"]["failed"] == 0
         assert ask("resources/schema", uri=uri)["result"]["properties"]["title"]["maxLength"] == 200
         versions = ask("resources/list_versions", uri=uri)["result"]["results"]
         assert [entry["version"] for entry in versions] == [3, 2, 1]
-        refusal = ask("resources/write", uri=f"{uri}/status", operation={"type": "set", "value": "no"})
+        refusal = ask(
+            "resources/write", uri=f"{uri}/status", operation={"type": "set", "value": "no"}
+        )
         assert refusal["error"]["data"]["code"] == "validation_failed"
         as_text = json.dumps({"type": "append", "content": "c\n"})
-        assert "+c" in ask("resources/write", uri=f"{uri}/description", operation=as_text)["result"]["diff"]
-        for method in ("resources/write", "resources/write_batch", "resources/schema", "resources/list_versions"):
+        assert (
+            "+c"
+            in ask("resources/write", uri=f"{uri}/description", operation=as_text)["result"]["diff"]
+        )
+        for method in (
+            "resources/write",
+            "resources/write_batch",
+            "resources/schema",
+            "resources/list_versions",
+        ):
             unknown = ask(method, uri=uri, colour="red")["error"]
-            assert unknown["code"] == INVALID_PARAMS and unknown["data"]["details"]["field"] == "colour", method
+            assert (
+                unknown["code"] == INVALID_PARAMS
+                and unknown["data"]["details"]["field"] == "colour"
+            ), method

@@ -1,4 +1,6 @@
-"""Test that ib:// over stdio equals ib:// over HTTP: for two users with different rights, and for one without any."""
+"""Test that ib:// over stdio equals ib:// over HTTP: for two users with different rights, and for
+one without any.
+"""
 
 import asyncio
 import json
@@ -7,7 +9,7 @@ from typing import Any
 import pytest
 from mcp import Client, MCPError
 
-from tests.intelligencebank.library import CLIENT_ID, Library, running_library  # noqa: F401  a fixture
+from tests.intelligencebank.library import CLIENT_ID, Library, running_library  # noqa: F401
 from tests.intelligencebank.worlds import folder_named
 from tests.mcp.clients import ERAS, connected, pipe
 
@@ -26,7 +28,11 @@ async def read(client: Client, uri: str) -> Any:
     try:
         answer = await client.read_resource(uri)
     except MCPError as refused:
-        return {"code": refused.error.code, "message": refused.error.message, "data": refused.error.data}
+        return {
+            "code": refused.error.code,
+            "message": refused.error.message,
+            "data": refused.error.data,
+        }
     [contents] = answer.contents
     return contents.model_dump(mode="json") | {"text": steady(json.loads(contents.text))}
 
@@ -40,20 +46,39 @@ async def listed(client: Client) -> list[Any]:
     rows, cursor = [], None
     while True:
         page = await client.list_resources(cursor=cursor)
-        rows += [row.model_dump(mode="json") for row in page.resources if row.uri.startswith("ib://")]
+        rows += [
+            row.model_dump(mode="json") for row in page.resources if row.uri.startswith("ib://")
+        ]
         if (cursor := page.next_cursor) is None:
             return rows
 
 
 def addresses(library: Library) -> list[str]:
-    folders = [folder_named(library.tenant, name) for name in ("Resources", "Marketing", "Logos", "Legal")]
-    assets = [library.tenant.resource_row(number, _somebody(library), "", "")["_id"] for number in range(4)]
+    folders = [
+        folder_named(library.tenant, name) for name in ("Resources", "Marketing", "Logos", "Legal")
+    ]
+    assets = [
+        library.tenant.resource_row(number, _somebody(library), "", "")["_id"]
+        for number in range(4)
+    ]
     paths = [
-        *("folders/root", "folders/root/resources", "search?q=asset", "search?q=logo&limit=3", "search?q=nothinglike"),
+        *(
+            "folders/root",
+            "folders/root/resources",
+            "search?q=asset",
+            "search?q=logo&limit=3",
+            "search?q=nothinglike",
+        ),
         *(f"folders/{folder}" for folder in folders),
         *(f"folders/{folder}/resources?limit=3" for folder in folders),
         *(f"{area}/{asset}" for asset in assets for area in ("resources", "resource")),
-        *(f"folders/{'f' * 32}", f"resources/{'f' * 32}", "folders/ROOT", "search", "folders/root?colour=red"),
+        *(
+            f"folders/{'f' * 32}",
+            f"resources/{'f' * 32}",
+            "folders/ROOT",
+            "search",
+            "folders/root?colour=red",
+        ),
     ]
     return [f"ib://{CLIENT_ID}/{path}" for path in paths] + ["ib://6M0B/folders/root"]
 
@@ -70,7 +95,10 @@ def test_the_pipe_answers_what_http_answers(library: Library, person: str, era: 
     token = library.tokens[person]
 
     async def scenario() -> None:
-        async with connected(library.site, token, era) as http, Client(pipe(library.site, token), mode=era) as piped:
+        async with (
+            connected(library.site, token, era) as http,
+            Client(pipe(library.site, token), mode=era) as piped,
+        ):
             rows = await listed(http)
             assert rows == await listed(piped)
             assert [row["name"] for row in rows] == TOPS[person]
@@ -78,7 +106,9 @@ def test_the_pipe_answers_what_http_answers(library: Library, person: str, era: 
                 assert await read(http, uri) == await read(piped, uri), uri
                 for tool in ("get_resource", "backlog_get"):
                     argument = {"get_resource": "uri", "backlog_get": "id"}[tool]
-                    assert await call(http, tool, **{argument: uri}) == await call(piped, tool, **{argument: uri}), uri
+                    assert await call(http, tool, **{argument: uri}) == await call(
+                        piped, tool, **{argument: uri}
+                    ), uri
             wanted = {"query": "asset", "types": ["ib_folder", "ib_resource"], "limit": 50}
             found = await call(http, "backlog_search", **wanted)
             assert found == await call(piped, "backlog_search", **wanted)
@@ -88,7 +118,10 @@ def test_the_pipe_answers_what_http_answers(library: Library, person: str, era: 
 
 
 def test_a_page_begun_over_http_goes_on_through_the_pipe(library: Library) -> None:
-    uri, token = f"ib://{CLIENT_ID}/folders/{folder_named(library.tenant, 'Logos')}/resources", library.tokens["alice"]
+    uri, token = (
+        f"ib://{CLIENT_ID}/folders/{folder_named(library.tenant, 'Logos')}/resources",
+        library.tokens["alice"],
+    )
 
     async def page(client: Client, query: str) -> Any:
         return json.loads((await client.read_resource(f"{uri}?{query}")).contents[0].text)

@@ -1,4 +1,6 @@
-"""Test the 27 invariants of the unified search: each through REST and through MCP, which answer the same."""
+"""Test the 27 invariants of the unified search: each through REST and through MCP, which answer the
+same.
+"""
 
 import json
 import random
@@ -10,7 +12,7 @@ import httpx
 import pytest
 
 from tests.mcp.clients import modern
-from tests.mcp.conftest import Tokens, site, tokens  # noqa: F401  fixtures
+from tests.mcp.conftest import Tokens, site, tokens  # noqa: F401
 from tests.mcp.site import Site
 
 KINDS = ("task", "epic", "resource")
@@ -24,7 +26,10 @@ class Doors:
     http: httpx.Client
 
     def rest(self, q: str, **parameters: Any) -> httpx.Response:
-        given = {name: ",".join(value) if isinstance(value, list) else value for name, value in parameters.items()}
+        given = {
+            name: ",".join(value) if isinstance(value, list) else value
+            for name, value in parameters.items()
+        }
         return self.http.get(f"{self.site.url}/api/v1/search/", params={"q": q, **given})
 
     def mcp(self, q: str, **arguments: Any) -> dict[str, Any]:
@@ -50,7 +55,7 @@ class Doors:
 
 
 @pytest.fixture(scope="module")
-def doors(site: Site, tokens: Tokens) -> Iterator[Doors]:  # noqa: F811
+def doors(site: Site, tokens: Tokens) -> Iterator[Doors]:
     with site.client(tokens.bob) as http:
         yield Doors(site, http)
 
@@ -74,9 +79,15 @@ def three_kinds(doors: Doors, word: str) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_results_of_each_kind_have_a_whole_snippet(doors: Doors, three_kinds: str, kind: str) -> None:
+def test_results_of_each_kind_have_a_whole_snippet(
+    doors: Doors, three_kinds: str, kind: str
+) -> None:
     [result] = doors.search(three_kinds, types=[kind])["results"]
-    assert result["snippet"]["field"] and result["snippet"]["text"] and result["snippet"]["matched_fields"]
+    assert (
+        result["snippet"]["field"]
+        and result["snippet"]["text"]
+        and result["snippet"]["matched_fields"]
+    )
 
 
 def test_every_result_of_a_mixed_answer_has_a_snippet(doors: Doors, three_kinds: str) -> None:
@@ -102,7 +113,11 @@ def test_a_snippet_comes_from_the_field_that_matched(
 ) -> None:
     doors.task(**json.loads(json.dumps(values).replace("{}", word)))
     snippet = doors.snippet(word)
-    assert snippet["field"] == field and word in snippet["text"] and snippet["matched_fields"] == [field]
+    assert (
+        snippet["field"] == field
+        and word in snippet["text"]
+        and snippet["matched_fields"] == [field]
+    )
 
 
 def test_a_snippet_of_a_resource_comes_from_its_content(doors: Doors, three_kinds: str) -> None:
@@ -127,7 +142,12 @@ def test_a_snippet_of_a_long_text_is_cut_around_the_match(doors: Doors, word: st
 def test_a_snippet_is_there_although_only_the_id_matched(doors: Doors) -> None:
     ref = doors.task()
     short = f"TASK-{int(ref.removeprefix('TASK-'))}"
-    assert doors.snippet(short) == {"field": "id", "text": ref, "matched_fields": ["id"], "highlights": [[0, 9]]}
+    assert doors.snippet(short) == {
+        "field": "id",
+        "text": ref,
+        "matched_fields": ["id"],
+        "highlights": [[0, 9]],
+    }
 
 
 def test_a_snippet_is_plain_text(doors: Doors, word: str) -> None:
@@ -187,20 +207,32 @@ def test_the_same_text_gives_the_same_snippet(doors: Doors, word: str) -> None:
 def test_the_answer_has_the_contracts_shape(doors: Doors, three_kinds: str) -> None:
     answer = doors.search(three_kinds, include_scores=True, include_content=True)
     assert set(answer) == {
-        *("results", "total", "semantic_total", "query", "search_mode", "index_version", "next_cursor"),
+        *(
+            "results",
+            "total",
+            "semantic_total",
+            "query",
+            "search_mode",
+            "index_version",
+            "next_cursor",
+        ),
     }
     assert answer["query"] == three_kinds and answer["search_mode"] in {"bm25", "hybrid"}
     for result in answer["results"]:
         assert set(result) == {
             "id", "uri", "type", "title", "status", "parent_id", "snippet", "score", "content"
         }  # fmt: skip
-        assert isinstance(result["snippet"]["field"], str) and isinstance(result["snippet"]["text"], str)
+        assert isinstance(result["snippet"]["field"], str) and isinstance(
+            result["snippet"]["text"], str
+        )
         assert all(isinstance(name, str) for name in result["snippet"]["matched_fields"])
 
 
 def test_an_explanation_is_the_same_through_both(doors: Doors, three_kinds: str) -> None:
     answer = doors.search(three_kinds, explain=True)
-    assert answer["explain"]["searched"] == three_kinds and all("explain" in one for one in answer["results"])
+    assert answer["explain"]["searched"] == three_kinds and all(
+        "explain" in one for one in answer["results"]
+    )
 
 
 # Edges
@@ -220,11 +252,20 @@ def test_things_with_nothing_but_a_title_are_found(doors: Doors, word: str) -> N
 
 def test_filters_narrow_in_the_same_way(doors: Doors, word: str) -> None:
     epic = doors.site.elsewhere.create(kind="epic", values={"title": "Home"}, by="alice")
-    mine = doors.task(title=f"{word} one", assignee="alice", labels=["a,b"], epic_id=epic, status="blocked")
+    mine = doors.task(
+        title=f"{word} one", assignee="alice", labels=["a,b"], epic_id=epic, status="blocked"
+    )
     doors.task(title=f"{word} two")
-    for narrowed in ({"assignee": "alice"}, {"parent_id": epic}, {"status": ["blocked", "done"]}, {"label": ["a,b"]}):
+    for narrowed in (
+        {"assignee": "alice"},
+        {"parent_id": epic},
+        {"status": ["blocked", "done"]},
+        {"label": ["a,b"]},
+    ):
         answer = doors.search(word, **narrowed)
-        assert [result["id"] for result in answer["results"]] == [mine] and answer["total"] == 1, narrowed
+        assert [result["id"] for result in answer["results"]] == [mine] and answer["total"] == 1, (
+            narrowed
+        )
 
 
 def test_a_page_goes_on_where_the_one_before_ended(doors: Doors, word: str) -> None:
@@ -252,15 +293,30 @@ def test_a_page_of_contents_ends_within_its_budget_and_goes_on(doors: Doors, wor
 @pytest.mark.parametrize(
     "wrong",
     [
-        *({"color": "red"}, {"limit": 0}, {"limit": 101}, {"limit": "x"}, {"types": ["no"]}, {"status": ["no"]}),
-        *({"sort": "no"}, {"explain": "maybe"}, {"cursor": "no"}, {"parent_id": "no"}, {"max_tokens": 1}),
+        *(
+            {"color": "red"},
+            {"limit": 0},
+            {"limit": 101},
+            {"limit": "x"},
+            {"types": ["no"]},
+            {"status": ["no"]},
+        ),
+        *(
+            {"sort": "no"},
+            {"explain": "maybe"},
+            {"cursor": "no"},
+            {"parent_id": "no"},
+            {"max_tokens": 1},
+        ),
     ],
 )
 def test_what_is_not_known_is_refused_by_name(doors: Doors, wrong: dict[str, Any]) -> None:
     response, called = doors.rest("x", **wrong), doors.mcp("x", **wrong)
     assert response.status_code == 400 and called["isError"]
     for error in (response.json()["error"], called["structuredContent"]["error"]):
-        assert error["code"] == "validation_failed" and error["details"]["field"] == next(iter(wrong))
+        assert error["code"] == "validation_failed" and error["details"]["field"] == next(
+            iter(wrong)
+        )
 
 
 def test_a_query_is_needed(doors: Doors) -> None:
@@ -269,14 +325,14 @@ def test_a_query_is_needed(doors: Doors) -> None:
     assert modern(doors.site, doors.http, "tools/call", call).json()["result"]["isError"]
 
 
-def test_anonymous_gets_no_answer(site: Site) -> None:  # noqa: F811
+def test_anonymous_gets_no_answer(site: Site) -> None:
     with site.client(None) as http:
         doors = Doors(site, http)
         assert doors.rest("x").status_code == 401
         assert modern(site, http, "tools/call", {"name": "backlog_search"}).status_code == 401
 
 
-def test_who_has_no_role_gets_an_empty_one(site: Site, tokens: Tokens, three_kinds: str) -> None:  # noqa: F811
+def test_who_has_no_role_gets_an_empty_one(site: Site, tokens: Tokens, three_kinds: str) -> None:
     with site.client(tokens.mallory) as http:
         answer = Doors(site, http).search(three_kinds)
     assert answer["results"] == [] and answer["total"] == 0

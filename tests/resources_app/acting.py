@@ -39,7 +39,9 @@ STORED: tuple[type[Model], ...] = (
 )
 
 
-def write(user: User, thing: Versioned, *rest: object, etag: Any = None, **operation: Any) -> dict[str, Any]:
+def write(
+    user: User, thing: Versioned, *rest: object, etag: Any = None, **operation: Any
+) -> dict[str, Any]:
     return write_path.write(as_actor(user), address(thing, *rest), operation, etag)
 
 
@@ -60,5 +62,9 @@ def everything() -> dict[str, list[dict[str, Any]]]:
 def is_replayed(thing: Versioned) -> bool:
     """Return whether the history has every version once and ends with the current object."""
     versions = Revision.objects.filter(kind=thing.KIND, object_id=thing.pk).order_by("version")
-    assert list(versions.values_list("version", flat=True)) == list(range(1, again(thing).version + 1))
-    return revisions.document_at(thing.KIND, thing.pk, again(thing).version) == document_of(again(thing))
+    assert list(versions.values_list("version", flat=True)) == list(
+        range(1, again(thing).version + 1)
+    )
+    return revisions.document_at(thing.KIND, thing.pk, again(thing).version) == document_of(
+        again(thing)
+    )

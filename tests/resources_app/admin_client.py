@@ -35,11 +35,15 @@ def opened(client: Client, page: str, *args: Any) -> dict[str, Any]:
 
 
 def inputs_of(answer: Any) -> dict[str, Any]:
-    """Return the inputs of the form as a browser posts them back untouched: lines end with CRLF, an empty choice is
-    omitted.
+    """Return the inputs of the form as a browser posts them back untouched: lines end with CRLF, an
+    empty choice is omitted.
     """
     form = answer.context["adminform"].form
-    return {name: _posted(form[name].value()) for name in form.fields if form[name].value() not in (None, [])}
+    return {
+        name: _posted(form[name].value())
+        for name in form.fields
+        if form[name].value() not in (None, [])
+    }
 
 
 def _posted(value: Any) -> Any:

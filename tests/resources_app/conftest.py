@@ -1,4 +1,6 @@
-"""Disable Hypothesis deadlines: properties are checked for results, not for time on a busy machine."""
+"""Disable Hypothesis deadlines: properties are checked for results, not for time on a busy
+machine.
+"""
 
 from hypothesis import settings
 

@@ -7,7 +7,8 @@ import pytest
 from django.db import connection, transaction
 
 overlapping = pytest.mark.skipif(
-    connection.vendor != "postgresql", reason="SQLite has one writer at a time: nobody can commit in between"
+    connection.vendor != "postgresql",
+    reason="SQLite has one writer at a time: nobody can commit in between",
 )
 
 

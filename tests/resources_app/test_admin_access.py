@@ -33,9 +33,17 @@ MODELS = [
 
 
 @pytest.mark.parametrize("name", ["alice", "bob", "mallory"])
-def test_people_without_the_admin_role_are_refused_with_the_reason(name: str, request: pytest.FixtureRequest) -> None:
+def test_people_without_the_admin_role_are_refused_with_the_reason(
+    name: str, request: pytest.FixtureRequest
+) -> None:
     client = enter(request.getfixturevalue(name))
-    for page in ("index", "login", "resources_app_task_changelist", "resources_app_task_add", "auth_user_changelist"):
+    for page in (
+        "index",
+        "login",
+        "resources_app_task_changelist",
+        "resources_app_task_add",
+        "auth_user_changelist",
+    ):
         answer = client.get(reverse(f"admin:{page}"))
         shown = answer.content.decode()
         assert answer.status_code == 403, page
@@ -55,7 +63,10 @@ def test_an_admin_who_is_not_staff_reads_what_is_missing(carol: User) -> None:
 
 def test_a_visitor_who_is_not_signed_in_is_sent_to_the_login(db: None) -> None:
     answer = Client().get(reverse("admin:index"))
-    assert (answer.status_code, answer["Location"].startswith(reverse("admin:login"))) == (302, True)
+    assert (answer.status_code, answer["Location"].startswith(reverse("admin:login"))) == (
+        302,
+        True,
+    )
     assert 'type="password"' in Client().get(answer["Location"]).content.decode()
 
 
@@ -76,7 +87,9 @@ def test_anonymous_sees_the_login_page_alone(db: None) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_staff_in_the_admin_group_see_every_list_without_being_superuser(model: str, carol: User) -> None:
+def test_staff_in_the_admin_group_see_every_list_without_being_superuser(
+    model: str, carol: User
+) -> None:
     assert not carol.is_superuser
     assert enter(staff(carol)).get(reverse(f"admin:{model}_changelist")).status_code == 200
 
@@ -93,7 +106,9 @@ def test_what_is_a_record_cannot_be_added_by_hand(model: str, carol: User) -> No
 
 def test_djangos_own_delete_is_off(carol: User) -> None:
     task = make_task()
-    answer = enter(staff(carol)).post(reverse("admin:resources_app_task_delete", args=[task.pk]), {"post": "yes"})
+    answer = enter(staff(carol)).post(
+        reverse("admin:resources_app_task_delete", args=[task.pk]), {"post": "yes"}
+    )
     assert answer.status_code == 403
 
 
@@ -110,7 +125,9 @@ def test_changes_and_revisions_cannot_be_edited(carol: User) -> None:
 def test_a_new_token_is_shown_once_and_its_hash_never(carol: User, alice: User) -> None:
     client = enter(staff(carol))
     posted = {"user": alice.pk, "name": "laptop", "scope": "write", "expires_in_days": "30"}
-    shown = client.post(reverse("admin:resources_app_apitoken_add"), posted, follow=True).content.decode()
+    shown = client.post(
+        reverse("admin:resources_app_apitoken_add"), posted, follow=True
+    ).content.decode()
     token = ApiToken.objects.get()
     secret = next(word for word in shown.replace("<", " ").split() if word.startswith("bl_"))
     found = tokens.authenticate(secret)
@@ -142,7 +159,9 @@ def test_revoking_a_token_ends_its_use(carol: User, alice: User) -> None:
 def test_an_admin_cannot_make_themselves_a_superuser(carol: User) -> None:
     client = enter(staff(carol))
     address = reverse("admin:auth_user_change", args=[carol.pk])
-    answer = client.post(address, {"username": "carol", "is_active": "on", "is_staff": "on", "is_superuser": "on"})
+    answer = client.post(
+        address, {"username": "carol", "is_active": "on", "is_staff": "on", "is_superuser": "on"}
+    )
     assert answer.status_code == 302
     carol.refresh_from_db()
     assert not carol.is_superuser
@@ -153,16 +172,27 @@ def test_an_admin_cannot_take_over_a_superuser(carol: User) -> None:
     root.is_superuser = True
     root.save()
     client = enter(staff(carol))
-    assert client.post(reverse("admin:auth_user_change", args=[root.pk]), {"username": "x"}).status_code == 403
+    assert (
+        client.post(
+            reverse("admin:auth_user_change", args=[root.pk]), {"username": "x"}
+        ).status_code
+        == 403
+    )
     assert client.get(reverse("admin:auth_user_password_change", args=[root.pk])).status_code == 403
 
 
 def test_people_are_never_deleted_because_histories_name_them(carol: User, alice: User) -> None:
-    assert enter(staff(carol)).get(reverse("admin:auth_user_delete", args=[alice.pk])).status_code == 403
+    assert (
+        enter(staff(carol)).get(reverse("admin:auth_user_delete", args=[alice.pk])).status_code
+        == 403
+    )
 
 
 def test_the_three_roles_can_be_neither_renamed_nor_deleted(carol: User) -> None:
     role = carol.groups.get(name="admin")
     client = enter(staff(carol))
-    assert client.post(reverse("admin:auth_group_change", args=[role.pk]), {"name": "x"}).status_code == 403
+    assert (
+        client.post(reverse("admin:auth_group_change", args=[role.pk]), {"name": "x"}).status_code
+        == 403
+    )
     assert client.get(reverse("admin:auth_group_delete", args=[role.pk])).status_code == 403

@@ -30,7 +30,9 @@ def test_entries_written_anew_are_read_as_they_would_be_shown(value: list[str]) 
 
 
 @given(st.lists(references, max_size=5))
-def test_references_that_were_there_come_back_whatever_is_in_them(value: list[dict[str, str]]) -> None:
+def test_references_that_were_there_come_back_whatever_is_in_them(
+    value: list[dict[str, str]],
+) -> None:
     field = ReferencesField()
     field.keep(value)
     assert plain(through_a_browser(field, value)) == plain(value)

@@ -22,14 +22,29 @@ def test_the_history_shows_who_changed_what_through_which_door(alice: User) -> N
     task = make_task(title="First name")
     rename(task, "Second name", alice)
     shown = enter().get(url("task_history", task.pk)).content.decode()
-    for expected in ("Version 2", "Version 1", "alice", "claude-code", "mcp", "First name", "Second name"):
+    for expected in (
+        "Version 2",
+        "Version 1",
+        "alice",
+        "claude-code",
+        "mcp",
+        "First name",
+        "Second name",
+    ):
         assert expected in shown
 
 
 def test_hostile_text_is_escaped_in_the_history_and_in_the_lists() -> None:
-    task = make_task(title="<script>alert(1)</script>", description="<b>\n<script>alert(2)</script>")
+    task = make_task(
+        title="<script>alert(1)</script>", description="<b>\n<script>alert(2)</script>"
+    )
     client = enter()
-    for page in (url("task_history", task.pk), url("task_changelist"), url("change_changelist"), "/admin/"):
+    for page in (
+        url("task_history", task.pk),
+        url("task_changelist"),
+        url("change_changelist"),
+        "/admin/",
+    ):
         shown = client.get(page).content.decode()
         assert "<script>alert" not in shown
 
@@ -44,7 +59,11 @@ def test_an_older_version_is_restored_as_a_new_one() -> None:
     task.refresh_from_db()
     assert (task.title, task.version) == ("Good", 3)
     change = Change.objects.get(version=3)
-    assert (change.author, change.via, change.operation) == (carol, "admin", {"type": "restore", "version": 1})
+    assert (change.author, change.via, change.operation) == (
+        carol,
+        "admin",
+        {"type": "restore", "version": 1},
+    )
 
 
 def test_a_restore_from_a_stale_page_is_refused() -> None:
@@ -78,7 +97,10 @@ def test_an_archived_thing_offers_no_restore() -> None:
 def test_a_comment_has_a_history_and_goes_back_in_it() -> None:
     comment = write_path.add_comment(system(), task_uri(make_task()), "First")
     client = enter()
-    client.post(url("comment_change", comment.pk), opened(client, "comment_change", comment.pk) | {"body": "Second"})
+    client.post(
+        url("comment_change", comment.pk),
+        opened(client, "comment_change", comment.pk) | {"body": "Second"},
+    )
     page = client.get(url("comment_history", comment.pk))
     assert "Second" in page.content.decode()
     client.post(url("comment_restore", comment.pk, 1), {"etag": page.context["etag"]})

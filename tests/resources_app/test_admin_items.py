@@ -21,10 +21,17 @@ def set_field(task: Task, user: User, name: str, value: object, via: str = "mcp"
 def test_an_edit_is_in_the_history_with_its_author_and_door() -> None:
     carol, task = make_admin(), make_task(title="Before")
     client = enter(carol)
-    answer = client.post(url("task_change", task.pk), opened(client, "task_change", task.pk) | {"title": "After"})
+    answer = client.post(
+        url("task_change", task.pk), opened(client, "task_change", task.pk) | {"title": "After"}
+    )
     assert answer.status_code == 302
     change = Change.objects.get(version=2)
-    assert (change.author, change.via, change.action, change.fields) == (carol, "admin", "update", ["title"])
+    assert (change.author, change.via, change.action, change.fields) == (
+        carol,
+        "admin",
+        "update",
+        ["title"],
+    )
     assert change.request_id
     assert Revision.objects.get(version=2).delta["title"]
     task.refresh_from_db()
@@ -43,7 +50,10 @@ def test_saving_an_untouched_form_writes_nothing(alice: User) -> None:
         due_date="2026-12-24",
         evidence=["one line", "two\nlines\n\n  and an indented one", "tail\\n"],
         blocked_reason=["rain"],
-        references=[{"url": "docs/a file.md", "title": "a | b"}, {"url": "https://example.com", "title": ""}],
+        references=[
+            {"url": "docs/a file.md", "title": "a | b"},
+            {"url": "https://example.com", "title": ""},
+        ],
         epic_id=epic.ref,
         depends_on=[other.ref],
         groups=["viewer", "contributor"],
@@ -76,7 +86,11 @@ def test_every_field_can_be_changed(alice: User) -> None:
     assert client.post(url("task_change", task.pk), posted).status_code == 302
     task.refresh_from_db()
     assert (task.title, task.description) == ("New", "One\nTwo\n")
-    assert (task.status, task.priority, task.labels) == (Status.IN_PROGRESS, Priority.URGENT, ["red", "blue"])
+    assert (task.status, task.priority, task.labels) == (
+        Status.IN_PROGRESS,
+        Priority.URGENT,
+        ["red", "blue"],
+    )
     assert (task.assignee, task.epic, task.due_date) == (alice, epic, datetime.date(2026, 12, 24))
     assert (task.evidence, task.blocked_reason) == (["kept\nwith two lines", "added"], ["rain"])
     assert task.references == [
@@ -88,12 +102,29 @@ def test_every_field_can_be_changed(alice: User) -> None:
 
 
 def test_fields_can_be_emptied(alice: User) -> None:
-    task = make_task(assignee="alice", due_date="2026-12-24", labels=["a"], epic_id=make_epic().ref, description="x")
+    task = make_task(
+        assignee="alice",
+        due_date="2026-12-24",
+        labels=["a"],
+        epic_id=make_epic().ref,
+        description="x",
+    )
     client = enter()
     emptied = dict.fromkeys(("assignee", "due_date", "labels", "epic", "description"), "")
-    assert client.post(url("task_change", task.pk), opened(client, "task_change", task.pk) | emptied).status_code == 302
+    assert (
+        client.post(
+            url("task_change", task.pk), opened(client, "task_change", task.pk) | emptied
+        ).status_code
+        == 302
+    )
     task.refresh_from_db()
-    assert (task.assignee, task.due_date, task.labels, task.epic, task.description) == (None, None, [], None, "")
+    assert (task.assignee, task.due_date, task.labels, task.epic, task.description) == (
+        None,
+        None,
+        [],
+        None,
+        "",
+    )
 
 
 def test_a_text_with_windows_line_ends_keeps_them_when_one_line_changes() -> None:
@@ -130,10 +161,19 @@ def test_a_stale_form_can_be_saved_again_on_top_of_what_others_did(alice: User, 
     set_field(task, alice, "assignee", "bob")
     set_field(task, alice, "labels", ["a", "b"])
     kept = inputs_of(client.post(url("task_change", task.pk), posted))
-    assert (kept["title"], kept["description"], kept["labels"]) == ("Mine", "Text by alice", "a\r\nb")
+    assert (kept["title"], kept["description"], kept["labels"]) == (
+        "Mine",
+        "Text by alice",
+        "a\r\nb",
+    )
     assert client.post(url("task_change", task.pk), kept).status_code == 302
     task.refresh_from_db()
-    assert (task.title, task.description, task.assignee, task.labels) == ("Mine", "Text by alice", bob, ["a", "b"])
+    assert (task.title, task.description, task.assignee, task.labels) == (
+        "Mine",
+        "Text by alice",
+        bob,
+        ["a", "b"],
+    )
     assert Change.objects.get(version=5).fields == ["title"]
 
 
@@ -151,9 +191,14 @@ def test_a_form_without_its_etag_is_refused() -> None:
     task = make_task(title="Old")
     client = enter()
     posted = opened(client, "task_change", task.pk) | {"title": "New", "etag": ""}
-    assert "which version" in errors_of(client.post(url("task_change", task.pk), posted))["__all__"][0]
     assert (
-        "modified" in errors_of(client.post(url("task_change", task.pk), posted | {"etag": "1-forged"}))["__all__"][0]
+        "which version" in errors_of(client.post(url("task_change", task.pk), posted))["__all__"][0]
+    )
+    assert (
+        "modified"
+        in errors_of(client.post(url("task_change", task.pk), posted | {"etag": "1-forged"}))[
+            "__all__"
+        ][0]
     )
     task.refresh_from_db()
     assert task.title == "Old"
@@ -161,7 +206,9 @@ def test_a_form_without_its_etag_is_refused() -> None:
 
 def test_what_the_domain_refuses_is_shown_at_its_field_with_the_input_kept() -> None:
     first, second = make_task(), make_task()
-    write_path.write(system(), task_uri(first, "depends_on"), {"type": "set", "value": [second.ref]})
+    write_path.write(
+        system(), task_uri(first, "depends_on"), {"type": "set", "value": [second.ref]}
+    )
     client = enter()
     untouched = opened(client, "task_change", second.pk)
     for name, value, said in [
@@ -171,7 +218,9 @@ def test_what_the_domain_refuses_is_shown_at_its_field_with_the_input_kept() -> 
         ("references", "javascript:alert(1)", "and no javascript:"),
         ("labels", "x" * 51, "(got 51)"),
     ]:
-        answer = client.post(url("task_change", second.pk), untouched | {"title": "Kept", name: value})
+        answer = client.post(
+            url("task_change", second.pk), untouched | {"title": "Kept", name: value}
+        )
         assert said in errors_of(answer)[name][0]
         assert answer.context["adminform"].form["title"].value() == "Kept"
         assert answer.context["adminform"].form[name].value() == value
@@ -184,7 +233,9 @@ def test_an_archived_epic_is_refused_at_the_epic_field() -> None:
     write_path.archive(system(), f"mcp://backlog/epics/{epic.ref}")
     client = enter()
     posted = opened(client, "task_change", task.pk) | {"epic": epic.pk}
-    assert "There is no epic" in errors_of(client.post(url("task_change", task.pk), posted))["epic"][0]
+    assert (
+        "There is no epic" in errors_of(client.post(url("task_change", task.pk), posted))["epic"][0]
+    )
 
 
 def test_a_deleted_group_stays_named_so_that_saving_does_not_open_the_task() -> None:
@@ -192,7 +243,9 @@ def test_a_deleted_group_stays_named_so_that_saving_does_not_open_the_task() -> 
     task = make_task(groups=["secret"])
     Group.objects.get(name="secret").delete()
     client = enter()
-    client.post(url("task_change", task.pk), opened(client, "task_change", task.pk) | {"title": "New"})
+    client.post(
+        url("task_change", task.pk), opened(client, "task_change", task.pk) | {"title": "New"}
+    )
     task.refresh_from_db()
     assert (task.title, task.groups, task.restricted) == ("New", ["secret"], True)
 
@@ -203,9 +256,19 @@ def test_a_task_is_created_with_its_first_revision() -> None:
     posted = opened(client, "task_add") | {"title": "Born here", "epic": epic.pk, "labels": "new"}
     assert client.post(url("task_add"), posted).status_code == 302
     task = Task.objects.get()
-    assert (task.ref, task.title, task.epic, task.labels) == ("TASK-0001", "Born here", epic, ["new"])
+    assert (task.ref, task.title, task.epic, task.labels) == (
+        "TASK-0001",
+        "Born here",
+        epic,
+        ["new"],
+    )
     change = Change.objects.get(kind="task")
-    assert (change.author, change.via, change.action, change.version) == (carol, "admin", "create", 1)
+    assert (change.author, change.via, change.action, change.version) == (
+        carol,
+        "admin",
+        "create",
+        1,
+    )
 
 
 def test_a_task_without_title_is_not_created() -> None:
@@ -218,7 +281,10 @@ def test_an_epic_is_created_and_edited() -> None:
     client = enter()
     client.post(url("epic_add"), opened(client, "epic_add") | {"title": "Big"})
     epic = Epic.objects.get()
-    posted = opened(client, "epic_change", epic.pk) | {"title": "Bigger", "status": Status.DONE.value}
+    posted = opened(client, "epic_change", epic.pk) | {
+        "title": "Bigger",
+        "status": Status.DONE.value,
+    }
     assert client.post(url("epic_change", epic.pk), posted).status_code == 302
     epic.refresh_from_db()
     assert (epic.title, epic.status, epic.version) == ("Bigger", Status.DONE, 2)
@@ -234,7 +300,10 @@ def test_a_comment_is_added_edited_and_protected_against_stale_forms() -> None:
     stale = opened(client, "comment_change", comment.pk) | {"body": "Mine"}
     uri = f"mcp://backlog/comments/{comment.pk}"
     write_path.write(system(), uri, {"type": "append", "content": "!"})
-    assert "was changed since" in errors_of(client.post(url("comment_change", comment.pk), stale))["__all__"][0]
+    assert (
+        "was changed since"
+        in errors_of(client.post(url("comment_change", comment.pk), stale))["__all__"][0]
+    )
     fresh = opened(client, "comment_change", comment.pk) | {"body": "Bye"}
     assert client.post(url("comment_change", comment.pk), fresh).status_code == 302
     comment.refresh_from_db()
@@ -280,7 +349,9 @@ def test_selected_tasks_are_archived_and_brought_back() -> None:
     client = enter()
     chosen = [task.pk for task in tasks[:2]]
     answer = client.post(
-        url("task_changelist"), {"action": "archive_selected", "_selected_action": chosen}, follow=True
+        url("task_changelist"),
+        {"action": "archive_selected", "_selected_action": chosen},
+        follow=True,
     )
     assert "Archived 2 tasks." in answer.content.decode()
     assert list(Task.objects.live()) == [tasks[2]]

@@ -31,10 +31,14 @@ def count_queries(client: Client, address: str) -> int:
 
 
 def fill(user: User, start: int, end: int) -> None:
-    """Create rows of every kind, each with its own epic, users and comment, so that a query per row would show."""
+    """Create rows of every kind, each with its own epic, users and comment, so that a query per row
+    would show.
+    """
     for number in range(start, end):
         epic = make_epic(title=f"Epic {number}", assignee=user.username)
-        task = make_task(title=f"Task {number}", epic_id=epic.ref, assignee=user.username, labels=["a"])
+        task = make_task(
+            title=f"Task {number}", epic_id=epic.ref, assignee=user.username, labels=["a"]
+        )
         write_path.add_comment(system(), task_uri(task), "Hello")
         folder = Folder.objects.create(path=f"resources/{number}")
         Resource.objects.create(
@@ -47,7 +51,9 @@ def fill(user: User, start: int, end: int) -> None:
             created_at=timezone.now(),
             updated_at=timezone.now(),
         ).ancestors.add(folder)
-        Job.objects.create(kind="sync", key=str(number), run_at=timezone.now(), created_at=timezone.now())
+        Job.objects.create(
+            kind="sync", key=str(number), run_at=timezone.now(), created_at=timezone.now()
+        )
 
 
 PAGES = ["task", "epic", "comment", "resource", "folder", "change", "revision", "job"]
@@ -91,7 +97,9 @@ def test_a_task_is_found_by_its_id_however_it_is_written_or_by_its_title() -> No
 
 def test_the_filters_narrow_the_list(alice: User) -> None:
     epic = make_epic()
-    wanted = make_task(status="done", priority="high", epic_id=epic.ref, assignee="alice", labels=["red"])
+    wanted = make_task(
+        status="done", priority="high", epic_id=epic.ref, assignee="alice", labels=["red"]
+    )
     make_task(labels=["blue"])
     client = enter()
     for query in (
@@ -116,7 +124,13 @@ def test_what_is_archived_shows_only_when_asked_for() -> None:
 def test_a_nonsense_filter_or_page_is_no_server_error() -> None:
     make_task()
     client = enter()
-    for query in ({"status__exact": "x"}, {"epic__number__exact": "x"}, {"p": "x"}, {"p": "99"}, {"unknown": "1"}):
+    for query in (
+        {"status__exact": "x"},
+        {"epic__number__exact": "x"},
+        {"p": "x"},
+        {"p": "99"},
+        {"unknown": "1"},
+    ):
         assert client.get(url("task_changelist"), query).status_code in (200, 302)
 
 
@@ -133,13 +147,19 @@ def test_the_audit_trail_is_found_by_id() -> None:
     task = make_task()
     write_path.archive(system(), task_uri(task))
     found = listed(enter(), "change_changelist", q="task-0002")
-    assert [(change.ref, change.action) for change in found] == [("TASK-0002", "archive"), ("TASK-0002", "create")]
+    assert [(change.ref, change.action) for change in found] == [
+        ("TASK-0002", "archive"),
+        ("TASK-0002", "create"),
+    ]
 
 
 def test_the_audit_trail_keeps_what_is_gone() -> None:
     task = make_task()
     write_path.delete_permanently(system(), task_uri(task))
-    assert [change.action for change in listed(enter(), "change_changelist")] == ["delete", "create"]
+    assert [change.action for change in listed(enter(), "change_changelist")] == [
+        "delete",
+        "create",
+    ]
 
 
 def test_autocomplete_offers_live_epics_by_title_and_id() -> None:
@@ -147,12 +167,19 @@ def test_autocomplete_offers_live_epics_by_title_and_id() -> None:
     write_path.archive(system(), f"mcp://backlog/epics/{gone.ref}")
     client = enter()
     for words in ("sear", "EPIC-0001"):
-        query = {"app_label": "resources_app", "model_name": "task", "field_name": "epic", "term": words}
+        query = {
+            "app_label": "resources_app",
+            "model_name": "task",
+            "field_name": "epic",
+            "term": words,
+        }
         offered = client.get("/admin/autocomplete/", query).json()["results"]
         assert [row["id"] for row in offered] == [str(epic.pk)]
 
 
-def test_the_dashboard_counts_live_tasks_and_shows_the_latest_changes_and_failures(alice: User) -> None:
+def test_the_dashboard_counts_live_tasks_and_shows_the_latest_changes_and_failures(
+    alice: User,
+) -> None:
     make_task(), make_task(status="done")
     write_path.archive(system(), task_uri(make_task()))
     job = {"key": "k", "run_at": timezone.now(), "created_at": timezone.now()}
@@ -160,7 +187,12 @@ def test_the_dashboard_counts_live_tasks_and_shows_the_latest_changes_and_failur
     answer = enter().get("/admin/")
     counts = {row["title"]: row["count"] for row in answer.context["statuses"]}
     assert counts == {"open": 1, "in progress": 0, "blocked": 0, "done": 1, "cancelled": 0}
-    assert [row["change"].action for row in answer.context["changes"]] == ["archive", "create", "create", "create"]
+    assert [row["change"].action for row in answer.context["changes"]] == [
+        "archive",
+        "create",
+        "create",
+        "create",
+    ]
     assert "It broke" in answer.content.decode()
 
 

@@ -1,4 +1,6 @@
-"""Test files in the admin: stored ones are written through the write path, mirrored ones are read-only."""
+"""Test files in the admin: stored ones are written through the write path, mirrored ones are
+read-only.
+"""
 
 import hashlib
 
@@ -18,7 +20,12 @@ def make_file(path: str = "resources/notes.md", content: str | bytes = "one\ntwo
 
 def test_a_file_is_created_with_its_folder_and_history() -> None:
     client = enter(make_admin())
-    posted = {"path": "resources/docs/plan.md", "title": "Plan", "tags": "a\r\nb", "content": "First\r\nSecond"}
+    posted = {
+        "path": "resources/docs/plan.md",
+        "title": "Plan",
+        "tags": "a\r\nb",
+        "content": "First\r\nSecond",
+    }
     assert client.post(url("resource_add"), posted).status_code == 302
     file = Resource.objects.get()
     assert (file.path, file.title, file.tags) == ("resources/docs/plan.md", "Plan", ["a", "b"])
@@ -63,14 +70,20 @@ def test_a_binary_file_is_described_without_its_bytes() -> None:
     assert "content" not in posted
     assert client.post(url("resource_change", file.pk), posted).status_code == 302
     file.refresh_from_db()
-    assert (file.description, bytes(file.blob or b""), file.version) == ("The logo", b"\x00\x01\xff", 2)
+    assert (file.description, bytes(file.blob or b""), file.version) == (
+        "The logo",
+        b"\x00\x01\xff",
+        2,
+    )
 
 
 def test_a_stale_form_is_refused() -> None:
     file = make_file()
     client = enter()
     posted = opened(client, "resource_change", file.pk) | {"content": "mine"}
-    write_path.write(system(), "mcp://backlog/resources/notes.md", {"type": "append", "content": "three\n"})
+    write_path.write(
+        system(), "mcp://backlog/resources/notes.md", {"type": "append", "content": "three\n"}
+    )
     answer = client.post(url("resource_change", file.pk), posted)
     assert "was changed since you opened it" in errors_of(answer)["__all__"][0]
     assert "three" in answer.content.decode()
@@ -89,7 +102,9 @@ def test_a_mirrored_file_is_shown_and_cannot_be_changed() -> None:
 
 def test_a_file_has_a_history_and_goes_back_in_it() -> None:
     file = make_file()
-    write_path.write(system(), "mcp://backlog/resources/notes.md", {"type": "append", "content": "three\n"})
+    write_path.write(
+        system(), "mcp://backlog/resources/notes.md", {"type": "append", "content": "three\n"}
+    )
     client = enter()
     page = client.get(url("resource_history", file.pk))
     assert "+three" in page.content.decode()

@@ -34,12 +34,18 @@ def test_history_activity_and_feed_name_the_agent_and_the_token(alice: User) -> 
     credential = credentials.recognise(secret)
     assert credential
     write_path.write(
-        credential.actor("mcp", agent="claude-code"), task_uri(task, "title"), {"type": "set", "value": "U"}
+        credential.actor("mcp", agent="claude-code"),
+        task_uri(task, "title"),
+        {"type": "set", "value": "U"},
     )
     for uri in (f"{task_uri(task)}/versions", "mcp://backlog/changes"):
         rows = read(as_actor(alice), uri).contents["results"]
         (row,) = [row for row in rows if row["agent"] == "claude-code"]
-        assert (row["author"], row["agent"], row["token"]) == ("alice", "claude-code", "alice's laptop"), uri
+        assert (row["author"], row["agent"], row["token"]) == (
+            "alice",
+            "claude-code",
+            "alice's laptop",
+        ), uri
     browser = signed_in(alice)
     for page in (f"/t/{task.ref}/", "/activity/"):
         shown = unescape(browser.get(page).content.decode())
@@ -56,7 +62,9 @@ def test_what_was_written_in_a_browser_names_no_token(alice: User) -> None:
 def test_a_write_by_an_oauth_client_names_the_client(alice: User) -> None:
     _, granted = let_in(alice)
     headers = {"Authorization": f"Bearer {granted['access_token']}"}
-    Client().post("/api/v1/tasks/", {"title": "T"}, content_type="application/json", headers=headers)
+    Client().post(
+        "/api/v1/tasks/", {"title": "T"}, content_type="application/json", headers=headers
+    )
     change = Change.objects.latest("pk")
     assert change.client.startswith("oauth:") and change.client.endswith(" Agent")
     assert (change.author, change.scope) == (alice, "write")
@@ -76,7 +84,10 @@ def test_writes_in_the_viewer_and_the_admin_are_told_apart(alice: User) -> None:
     signed_in(alice).post(f"/t/{task.ref}/set/", {"field": "title", "value": "By hand"})
     by_page = Change.objects.latest("pk")
     admin = enter()
-    admin.post(url("task_change", task.pk), opened(admin, "task_change", task.pk) | {"title": "By an admin"})
+    admin.post(
+        url("task_change", task.pk),
+        opened(admin, "task_change", task.pk) | {"title": "By an admin"},
+    )
     by_admin = Change.objects.latest("pk")
     assert (by_page.author, by_page.via, by_page.scope) == (alice, "web", "write")
     assert (by_admin.author.username, by_admin.via, by_admin.scope) == ("carol", "admin", "admin")
@@ -86,8 +97,16 @@ def test_writes_in_the_viewer_and_the_admin_are_told_apart(alice: User) -> None:
 
 
 def test_nobody_writes_the_trail_of_their_own_write(alice: User) -> None:
-    forged = {"X_Forwarded_For": "9.9.9.9", "X_Real_IP": "9.9.9.9", "Remote_User": "carol", "X_Agent": "carol"}
-    for body in ({"title": "T"}, {"title": "T", "author": "carol", "via": "admin", "client": "c", "agent": "a"}):
+    forged = {
+        "X_Forwarded_For": "9.9.9.9",
+        "X_Real_IP": "9.9.9.9",
+        "Remote_User": "carol",
+        "X_Agent": "carol",
+    }
+    for body in (
+        {"title": "T"},
+        {"title": "T", "author": "carol", "via": "admin", "client": "c", "agent": "a"},
+    ):
         ApiClient(alice).post("/api/v1/tasks/", body, **forged)
         change = Change.objects.latest("pk")
         assert (change.author, change.via, change.address) == (alice, "rest", "127.0.0.1")
@@ -100,7 +119,11 @@ def test_the_audit_trail_is_shown_and_searched_in_the_admin(alice: User) -> None
     client, change = enter(), Change.objects.get(agent__startswith="agent")
     page = client.get(url("change_change", change.pk)).content.decode()
     assert change.client in page and "127.0.0.1" in page and change.request_id in page
-    listed = client.get(url("change_changelist"), {"client__icontains": "token:"}).context["cl"].result_list
+    listed = (
+        client.get(url("change_changelist"), {"client__icontains": "token:"})
+        .context["cl"]
+        .result_list
+    )
     assert [row.pk for row in listed] == [change.pk]
 
 

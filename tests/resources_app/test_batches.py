@@ -1,4 +1,6 @@
-"""Test batches: atomic or independent; later operations see earlier ones; a dry run changes nothing."""
+"""Test batches: atomic or independent; later operations see earlier ones; a dry run changes
+nothing.
+"""
 
 import uuid
 from typing import Any
@@ -8,7 +10,14 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from resources_app.errors import Conflict, InvalidUri, NotFound, OperationFailed, PermissionDenied, ValidationFailed
+from resources_app.errors import (
+    Conflict,
+    InvalidUri,
+    NotFound,
+    OperationFailed,
+    PermissionDenied,
+    ValidationFailed,
+)
 from resources_app.history.documents import uri_of
 from resources_app.models import Change, Task
 from resources_app.writing.batches import MAX_OPERATIONS, write_batch
@@ -39,9 +48,17 @@ def test_the_batch_of_the_adr(alice: User) -> None:
         atomic=True,
     )
     row = again(task)
-    assert (row.description, row.evidence, row.version) == ("\n## New Section\n...", ["Updated description"], 4)
+    assert (row.description, row.evidence, row.version) == (
+        "\n## New Section\n...",
+        ["Updated description"],
+        4,
+    )
     assert [result["version"] for result in answer["results"]] == [2, 3, 4]
-    assert [result["uri"].rpartition("/")[2] for result in answer["results"]] == ["description", "status", "evidence"]
+    assert [result["uri"].rpartition("/")[2] for result in answer["results"]] == [
+        "description",
+        "status",
+        "evidence",
+    ]
     assert (answer["atomic"], answer["dry_run"], answer["failed"]) == (True, False, 0)
     assert is_replayed(task)
 
@@ -86,7 +103,11 @@ def test_an_atomic_batch_with_one_failure_leaves_nothing(alice: User) -> None:
     with pytest.raises(OperationFailed) as caught:
         write_batch(
             as_actor(alice),
-            [append(one, "!"), append(two, "!"), entry(two, "description", type="delete", content="absent")],
+            [
+                append(one, "!"),
+                append(two, "!"),
+                entry(two, "description", type="delete", content="absent"),
+            ],
         )
     assert caught.value.details["operation_index"] == 2
     assert everything() == before
@@ -96,13 +117,32 @@ def test_an_atomic_batch_with_one_failure_leaves_nothing(alice: User) -> None:
     ("bad", "error"),
     [
         ({"uri": "nonsense", "operation": {"type": "set", "value": "x"}}, InvalidUri),
-        ({"uri": "mcp://backlog/tasks/TASK-0404/title", "operation": {"type": "set", "value": "x"}}, NotFound),
+        (
+            {
+                "uri": "mcp://backlog/tasks/TASK-0404/title",
+                "operation": {"type": "set", "value": "x"},
+            },
+            NotFound,
+        ),
         ({"uri": None, "operation": None}, InvalidUri),
         ({"uri": "mcp://backlog/tasks/TASK-0001", "operation": None}, ValidationFailed),
-        ({"uri": "mcp://backlog/tasks/TASK-0001/title", "operation": {"type": "set", "value": ""}}, ValidationFailed),
-        ({"uri": "mcp://backlog/tasks/TASK-0001/id", "operation": {"type": "set", "value": ""}}, PermissionDenied),
         (
-            {"uri": "mcp://backlog/tasks/TASK-0001/title", "operation": {"type": "set", "value": "x"}, "etag": 5},
+            {
+                "uri": "mcp://backlog/tasks/TASK-0001/title",
+                "operation": {"type": "set", "value": ""},
+            },
+            ValidationFailed,
+        ),
+        (
+            {"uri": "mcp://backlog/tasks/TASK-0001/id", "operation": {"type": "set", "value": ""}},
+            PermissionDenied,
+        ),
+        (
+            {
+                "uri": "mcp://backlog/tasks/TASK-0001/title",
+                "operation": {"type": "set", "value": "x"},
+                "etag": 5,
+            },
             ValidationFailed,
         ),
     ],
@@ -124,14 +164,20 @@ def test_a_bad_entry_fails_the_atomic_batch_and_only_itself_otherwise(
     assert is_replayed(task)
 
 
-def test_a_best_effort_operation_that_fails_after_its_update_leaves_memory_and_database_in_step(alice: User) -> None:
+def test_a_best_effort_operation_that_fails_after_its_update_leaves_memory_and_database_in_step(
+    alice: User,
+) -> None:
     task, other = make_task(), make_task()
     answer = write_batch(
         as_actor(alice),
         [
             entry(task, "title", type="set", value="Kept"),
             entry(other, "title", type="set", value="Kept too"),
-            entry(task, type="merge", value={"title": "Lost", "labels": ["lost"], "depends_on": ["TASK-0404"]}),
+            entry(
+                task,
+                type="merge",
+                value={"title": "Lost", "labels": ["lost"], "depends_on": ["TASK-0404"]},
+            ),
             entry(task, type="merge", value={"description": "Lost", "depends_on": [task.ref]}),
             entry(task, "title", type="append", content="!"),
             entry(task, "labels", type="array_append", value="kept"),
@@ -139,8 +185,20 @@ def test_a_best_effort_operation_that_fails_after_its_update_leaves_memory_and_d
         ],
         atomic=False,
     )
-    assert ["error" in result for result in answer["results"]] == [False, False, True, True, False, False, False]
-    assert (again(task).title, again(task).labels, again(task).description) == ("Kept!", ["kept"], "")
+    assert ["error" in result for result in answer["results"]] == [
+        False,
+        False,
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert (again(task).title, again(task).labels, again(task).description) == (
+        "Kept!",
+        ["kept"],
+        "",
+    )
     assert again(other).title == "Kept too!"
     assert [again(task).version, again(other).version] == [4, 3]
     assert list(Task.objects.get(pk=task.pk).label_rows.values_list("name", flat=True)) == ["kept"]
@@ -152,22 +210,31 @@ def test_a_best_effort_operation_that_fails_after_its_update_leaves_memory_and_d
 def test_a_rehearsal_answers_every_diff_and_changes_nothing(alice: User, atomic: bool) -> None:
     task = make_task(description="a\n")
     before = everything()
-    answer = write_batch(as_actor(alice), [append(task, "b\n"), append(task, "c\n")], atomic=atomic, dry_run=True)
+    answer = write_batch(
+        as_actor(alice), [append(task, "b\n"), append(task, "c\n")], atomic=atomic, dry_run=True
+    )
     assert everything() == before
     assert (answer["batch"], answer["dry_run"]) == (None, True)
-    assert ["+b" in answer["results"][0]["diff"], "+c" in answer["results"][1]["diff"]] == [True, True]
+    assert ["+b" in answer["results"][0]["diff"], "+c" in answer["results"][1]["diff"]] == [
+        True,
+        True,
+    ]
     assert [result["version"] for result in answer["results"]] == [2, 3]
 
 
 def test_a_rehearsal_of_an_atomic_batch_fails_as_the_batch_would(alice: User) -> None:
     task = make_task()
     with pytest.raises(OperationFailed):
-        write_batch(as_actor(alice), [entry(task, "description", type="delete", content="x")], dry_run=True)
+        write_batch(
+            as_actor(alice), [entry(task, "description", type="delete", content="x")], dry_run=True
+        )
 
 
 def test_a_batch_takes_500_operations_and_no_more(alice: User) -> None:
     task = make_task()
-    answer = write_batch(as_actor(alice), [append(task, f"{number},") for number in range(MAX_OPERATIONS)])
+    answer = write_batch(
+        as_actor(alice), [append(task, f"{number},") for number in range(MAX_OPERATIONS)]
+    )
     assert MAX_OPERATIONS == len(answer["results"]) == 500
     assert again(task).description == "".join(f"{number}," for number in range(500))
     assert is_replayed(task)
@@ -217,12 +284,22 @@ def test_a_batch_may_move_a_task_and_touch_both_epics(alice: User) -> None:
     write_batch(
         as_actor(alice),
         [
-            {"uri": uri_of(old) + "/description", "operation": {"type": "append", "content": "gave"}},
+            {
+                "uri": uri_of(old) + "/description",
+                "operation": {"type": "append", "content": "gave"},
+            },
             entry(task, "parent_id", type="set", value=new.ref),
-            {"uri": uri_of(new) + "/description", "operation": {"type": "append", "content": "took"}},
+            {
+                "uri": uri_of(new) + "/description",
+                "operation": {"type": "append", "content": "took"},
+            },
         ],
     )
-    assert (again(task).epic, again(old).description, again(new).description) == (new, "gave", "took")
+    assert (again(task).epic, again(old).description, again(new).description) == (
+        new,
+        "gave",
+        "took",
+    )
 
 
 def test_each_row_is_locked_and_fetched_once_for_the_whole_batch(alice: User) -> None:

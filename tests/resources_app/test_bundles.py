@@ -1,4 +1,6 @@
-"""Test several objects in one answer: within its budget in any script, nothing lost, nothing truncated silently."""
+"""Test several objects in one answer: within its budget in any script, nothing lost, nothing
+truncated silently.
+"""
 
 import json
 from typing import Any
@@ -25,7 +27,9 @@ def pages(user: User, names: list[str], max_tokens: int) -> list[dict[str, Any]]
             return found
 
 
-@pytest.mark.parametrize("text", ["plain words ", "数据库很慢 ", "Задача на завтра ", '"quoted"\n\n', "😀 "])
+@pytest.mark.parametrize(
+    "text", ["plain words ", "数据库很慢 ", "Задача на завтра ", '"quoted"\n\n', "😀 "]
+)
 def test_a_text_in_any_script_comes_whole_in_parts_within_the_budget(bob: User, text: str) -> None:
     task = make_task(description=text * 1000)
     answers = pages(bob, [task.ref], 1000)

@@ -1,4 +1,6 @@
-"""Test the change feed: in commit order, for users who see the object, and never skipping a late change."""
+"""Test the change feed: in commit order, for users who see the object, and never skipping a late
+change.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,7 +46,12 @@ def test_the_feed_tells_everything_once_in_the_order_it_happened(alice: User) ->
     one, two = make_task(), make_task()
     write(alice, one, "title", type="set", value="New")
     write_path.archive(as_actor(alice), uri_of(two))
-    expected = [(one.ref, 1, "create"), (two.ref, 1, "create"), (one.ref, 2, "update"), (two.ref, 2, "archive")]
+    expected = [
+        (one.ref, 1, "create"),
+        (two.ref, 1, "create"),
+        (one.ref, 2, "update"),
+        (two.ref, 2, "archive"),
+    ]
     assert happened(walk(alice)[0]) == expected
     for limit in (1, 2, 3):
         assert happened(walk(alice, limit=limit)[0]) == expected
@@ -61,14 +68,21 @@ def test_a_cursor_goes_on_where_it_stopped(alice: User) -> None:
 def test_what_changed_nothing_and_what_was_rolled_back_is_not_told(alice: User) -> None:
     task = make_task()
     write(alice, task, "title", type="set", value="A task")
-    write_path.write(as_actor(alice), uri_of(task) + "/title", {"type": "set", "value": "Rehearsed"}, dry_run=True)
+    write_path.write(
+        as_actor(alice),
+        uri_of(task) + "/title",
+        {"type": "set", "value": "Rehearsed"},
+        dry_run=True,
+    )
     with pytest.raises(ValidationFailed):
         write(alice, task, type="merge", value={"title": "Lost", "depends_on": ["TASK-0404"]})
     assert happened(walk(alice)[0]) == [(task.ref, 1, "create")]
     assert Change.objects.count() == 1
 
 
-def test_the_feed_is_for_those_who_see_the_thing(alice: User, bob: User, carol: User, mallory: User) -> None:
+def test_the_feed_is_for_those_who_see_the_thing(
+    alice: User, bob: User, carol: User, mallory: User
+) -> None:
     hidden, seen = make_task(groups=["admin"]), make_task()
     write_path.add_comment(system(), uri_of(hidden), "hidden too")
     assert len(walk(carol)[0]) == 3
@@ -78,7 +92,9 @@ def test_the_feed_is_for_those_who_see_the_thing(alice: User, bob: User, carol: 
         assert change_log.feed(nobody, "", 10) == ([], "")
 
 
-def test_a_thing_that_was_restricted_takes_its_whole_history_out_of_the_feed(bob: User, carol: User) -> None:
+def test_a_thing_that_was_restricted_takes_its_whole_history_out_of_the_feed(
+    bob: User, carol: User
+) -> None:
     task = make_task()
     write(carol, task, "groups", type="set", value=["admin"])
     assert len(walk(carol)[0]) == 2
@@ -87,7 +103,19 @@ def test_a_thing_that_was_restricted_takes_its_whole_history_out_of_the_feed(bob
 
 @pytest.mark.parametrize(
     "since",
-    ["x", "1", "1.2.3", "-1.2", "1.-2", "1.2 ", "١.٢", "1.9999999999999999999", "1.", ".1", f"{SEQUENCED + 1}.1"],
+    [
+        "x",
+        "1",
+        "1.2.3",
+        "-1.2",
+        "1.-2",
+        "1.2 ",
+        "١.٢",
+        "1.9999999999999999999",
+        "1.",
+        ".1",
+        f"{SEQUENCED + 1}.1",
+    ],
 )
 def test_a_cursor_that_we_never_gave_out_is_refused(bob: User, since: str) -> None:
     with pytest.raises(ValidationFailed) as caught:
@@ -132,7 +160,9 @@ def listening(listener: change_log.Listener) -> Iterator[None]:
 def test_a_transaction_that_commits_late_is_told_later_and_not_skipped(alice: User) -> None:
     early, late = make_task(title="early"), make_task(title="late")
     _, cursor = walk(alice)
-    with Elsewhere(lambda: write(alice, late, "title", type="set", value="late, as it was")) as elsewhere:
+    with Elsewhere(
+        lambda: write(alice, late, "title", type="set", value="late, as it was")
+    ) as elsewhere:
         write(alice, early, "title", type="set", value="early, as it was")
         write(alice, early, "title", type="set", value="early again")
         told, cursor = walk(alice, cursor)
@@ -156,7 +186,9 @@ def test_a_reader_who_polls_while_transactions_overlap_gets_every_change_once(al
         return [change.ref for change in page]
 
     def renaming(number: int) -> Elsewhere:
-        return Elsewhere(lambda: write(alice, tasks[number], "title", type="set", value=f"{number}"))
+        return Elsewhere(
+            lambda: write(alice, tasks[number], "title", type="set", value=f"{number}")
+        )
 
     with renaming(0) as first, renaming(1) as second, renaming(2) as third:
         assert poll() == []
@@ -176,12 +208,19 @@ def test_a_transaction_in_another_database_of_the_server_delays_nothing(alice: U
     task = make_task()
     _, cursor = walk(alice)
     parts = connection.settings_dict
-    server = {"host": parts["HOST"], "port": parts["PORT"], "user": parts["USER"], "password": parts["PASSWORD"]}
+    server = {
+        "host": parts["HOST"],
+        "port": parts["PORT"],
+        "user": parts["USER"],
+        "password": parts["PASSWORD"],
+    }
     with psycopg.connect(**server, dbname="postgres") as other:
         other.execute("SELECT pg_current_xact_id()")
         write(alice, task, "title", type="set", value="New")
         assert happened(walk(alice, cursor)[0]) == [(task.ref, 2, "update")]
-        assert [change.ref for change in watching.changes_after(Position.parse(cursor), 10).changes] == [task.ref]
+        assert [
+            change.ref for change in watching.changes_after(Position.parse(cursor), 10).changes
+        ] == [task.ref]
         assert other.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
 
 
@@ -195,7 +234,9 @@ def test_an_idle_feed_is_read_without_a_write(alice: User) -> None:
 
 
 @overlapping
-def test_a_feed_that_cannot_be_sequenced_shows_what_it_has(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_feed_that_cannot_be_sequenced_shows_what_it_has(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sequencing, "LOCK_MILLISECONDS", 1)
     one = make_task()
     _, cursor = walk(alice)
@@ -215,12 +256,16 @@ def test_a_feed_that_cannot_be_sequenced_shows_what_it_has(alice: User, monkeypa
 def as_an_older_release_wrote_them(*numbers: int) -> None:
     """Remove positions; on PostgreSQL give the last change the oldest transaction id."""
     Change.objects.update(position=None)
-    for pk, txid in zip(Change.objects.order_by("pk").values_list("pk", flat=True), numbers, strict=True):
+    for pk, txid in zip(
+        Change.objects.order_by("pk").values_list("pk", flat=True), numbers, strict=True
+    ):
         Change.objects.filter(pk=pk).update(txid=txid)
 
 
 @pytest.mark.parametrize("txids", [(0, 0, 0, 0), (700, 701, 703, 702)])
-def test_a_cursor_of_an_older_release_goes_on_without_a_gap(alice: User, txids: tuple[int, ...]) -> None:
+def test_a_cursor_of_an_older_release_goes_on_without_a_gap(
+    alice: User, txids: tuple[int, ...]
+) -> None:
     for number in range(4):
         make_task(title=f"{number}")
     as_an_older_release_wrote_them(*txids)
@@ -235,7 +280,9 @@ def test_a_cursor_of_an_older_release_goes_on_without_a_gap(alice: User, txids: 
     assert walk(alice, f"{last.txid}.{last.pk}")[0][-1].ref == task.ref
 
 
-def test_more_changes_than_one_chunk_are_positioned_in_order(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_changes_than_one_chunk_are_positioned_in_order(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(7):
         make_task(title=f"{number}")
     as_an_older_release_wrote_them(*range(7))
@@ -243,12 +290,18 @@ def test_more_changes_than_one_chunk_are_positioned_in_order(alice: User, monkey
     monkeypatch.setattr(sequencing, "MAX_PASSES", 2)
     assert not sequencing.sequence()
     assert sequencing.sequence()
-    assert [change.pk for change in walk(alice)[0]] == list(Change.objects.order_by("pk").values_list("pk", flat=True))
+    assert [change.pk for change in walk(alice)[0]] == list(
+        Change.objects.order_by("pk").values_list("pk", flat=True)
+    )
 
 
 @overlapping
-def test_a_transaction_that_began_first_and_wrote_last_keeps_the_versions_in_order(alice: User) -> None:
-    """Begin a transaction that gets the lower transaction id, and let another write the same task before it."""
+def test_a_transaction_that_began_first_and_wrote_last_keeps_the_versions_in_order(
+    alice: User,
+) -> None:
+    """Begin a transaction that gets the lower transaction id, and let another write the same task
+    before it.
+    """
     other, task = make_task(), make_task()
     _, cursor = walk(alice)
     with transaction.atomic():
@@ -257,5 +310,7 @@ def test_a_transaction_that_began_first_and_wrote_last_keeps_the_versions_in_ord
             elsewhere.commit()
         write(alice, task, "title", type="set", value="three")
     read = happened(walk(alice, cursor)[0])
-    assert sorted(read) == sorted([(other.ref, 2, "update"), (task.ref, 2, "update"), (task.ref, 3, "update")])
+    assert sorted(read) == sorted(
+        [(other.ref, 2, "update"), (task.ref, 2, "update"), (task.ref, 3, "update")]
+    )
     assert [version for ref, version, _ in read if ref == task.ref] == [2, 3]

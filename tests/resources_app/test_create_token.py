@@ -1,4 +1,6 @@
-"""Test `manage.py create_token`: stdout is only the token; an error says what to do and exits with 1."""
+"""Test `manage.py create_token`: stdout is only the token; an error says what to do and exits with
+1.
+"""
 
 import os
 import subprocess
@@ -26,7 +28,12 @@ def test_the_token_alone_is_on_stdout(alice: User) -> None:
     assert out.count("\n") == 1
     found = tokens.authenticate(out.strip())
     assert found
-    assert (found.user, found.name, found.scope, found.expires_at) == (alice, "laptop", "write", None)
+    assert (found.user, found.name, found.scope, found.expires_at) == (
+        alice,
+        "laptop",
+        "write",
+        None,
+    )
     assert "until it is revoked" in err
     assert out.strip() not in err
 
@@ -41,16 +48,30 @@ def test_days_until_it_expires_can_be_given(alice: User) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nobody", "--name", "n", "--scope", "read"], "There is no user 'nobody'. Known users: alice, bob."),
-        (["alice", "--name", "taken", "--scope", "read"], "already has a token named 'taken'. Choose another name"),
-        (["bob", "--name", "n", "--scope", "write"], "does not reach to the scope 'write'. Use the scope read."),
+        (
+            ["nobody", "--name", "n", "--scope", "read"],
+            "There is no user 'nobody'. Known users: alice, bob.",
+        ),
+        (
+            ["alice", "--name", "taken", "--scope", "read"],
+            "already has a token named 'taken'. Choose another name",
+        ),
+        (
+            ["bob", "--name", "n", "--scope", "write"],
+            "does not reach to the scope 'write'. Use the scope read.",
+        ),
         (["alice", "--name", "", "--scope", "read"], "name must be one line"),
         (["alice", "--name", "n", "--scope", "read", "--expires", "0"], "whole number of days"),
         (["alice", "--name", "n", "--scope", "root"], "invalid choice"),
-        (["\udcff", "--name", "n", "--scope", "read"], "must not contain NUL or unpaired surrogates"),
+        (
+            ["\udcff", "--name", "n", "--scope", "read"],
+            "must not contain NUL or unpaired surrogates",
+        ),
     ],
 )
-def test_refusals_say_what_is_wrong(alice: User, bob: User, arguments: list[str], message: str) -> None:
+def test_refusals_say_what_is_wrong(
+    alice: User, bob: User, arguments: list[str], message: str
+) -> None:
     tokens.create(alice, "taken", "read")
     with pytest.raises(CommandError) as caught:
         create(*arguments)

@@ -25,8 +25,21 @@ def team(db: None) -> None:
 
 
 def all_texts() -> str:
-    items = [document_of(item) for model in (Task, Epic) for item in model.objects.select_related("assignee")]
-    return "\n".join(map(str, [*items, *Comment.objects.values_list("body"), *Resource.objects.values_list("content")]))
+    items = [
+        document_of(item)
+        for model in (Task, Epic)
+        for item in model.objects.select_related("assignee")
+    ]
+    return "\n".join(
+        map(
+            str,
+            [
+                *items,
+                *Comment.objects.values_list("body"),
+                *Resource.objects.values_list("content"),
+            ],
+        )
+    )
 
 
 @pytest.mark.usefixtures("team")
@@ -38,7 +51,9 @@ def test_the_team_has_people_of_every_role_with_the_given_password() -> None:
     assert not is_admin(people["alice"])
     assert may_read(people["bob"])
     assert not may_write(people["bob"])
-    assert all(user.check_password("correct horse battery") for user in (people["admin"], people["bob"]))
+    assert all(
+        user.check_password("correct horse battery") for user in (people["admin"], people["bob"])
+    )
 
 
 @pytest.mark.usefixtures("team")
@@ -49,7 +64,12 @@ def test_the_backlog_shows_every_status_priority_and_kind_of_thing() -> None:
     assert {task.priority for task in Task.objects.all()} == set(Priority.values)
     assert Task.objects.archived().count() == 3
     assert Task.objects.filter(status=Status.BLOCKED).exclude(blocked_reason=[]).count() == 3
-    assert Resource.objects.filter(path__startswith="resources/docs/adr/", frontmatter__has_key="title").count() == 8
+    assert (
+        Resource.objects.filter(
+            path__startswith="resources/docs/adr/", frontmatter__has_key="title"
+        ).count()
+        == 8
+    )
     assert Resource.objects.filter(path__startswith="artifacts/").count() == 2
     assert Comment.objects.exclude(agent="").exists()
 

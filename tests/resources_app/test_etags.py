@@ -30,12 +30,16 @@ def etag_of(task: Task, *rest: object) -> str:
 
 
 @given(REFS, NAMES, VERSIONS)
-def test_an_etag_gives_its_version_back_for_its_own_address(ref: str, name: str, version: int) -> None:
+def test_an_etag_gives_its_version_back_for_its_own_address(
+    ref: str, name: str, version: int
+) -> None:
     assert version_in(make_etag(ref, version, name), ref, name) == version
 
 
 @given(st.tuples(REFS, NAMES, VERSIONS), st.tuples(REFS, NAMES, VERSIONS))
-def test_an_etag_is_never_valid_for_another_address(one: tuple[str, str, int], other: tuple[str, str, int]) -> None:
+def test_an_etag_is_never_valid_for_another_address(
+    one: tuple[str, str, int], other: tuple[str, str, int]
+) -> None:
     etag = make_etag(one[0], one[2], one[1])
     assert (version_in(etag, other[0], other[1]) is None) == (one[:2] != other[:2])
     assert (etag == make_etag(other[0], other[2], other[1])) == (one == other)
@@ -104,7 +108,11 @@ def test_a_write_that_changes_nothing_keeps_every_etag() -> None:
 def test_an_element_and_its_list_share_an_etag() -> None:
     task = make_task(evidence=["a", "b"])
     etag = write(task, "evidence", 0, type="append", content="!")["etag"]
-    assert write(task, "evidence", etag=etag, type="array_append", value="c")["diff"]["after"] == ["a!", "b", "c"]
+    assert write(task, "evidence", etag=etag, type="array_append", value="c")["diff"]["after"] == [
+        "a!",
+        "b",
+        "c",
+    ]
 
 
 @pytest.mark.django_db
@@ -128,19 +136,27 @@ def test_an_etag_that_is_no_text_is_refused(etag: Any) -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("etag", ["", "nonsense", "1-", "-", "1-000000000000", "9999999999-ab", "\ud800", "\x00"])
+@pytest.mark.parametrize(
+    "etag", ["", "nonsense", "1-", "-", "1-000000000000", "9999999999-ab", "\ud800", "\x00"]
+)
 def test_an_etag_that_was_never_given_out_conflicts_without_a_diff(etag: str) -> None:
     task = make_task()
     with pytest.raises(Conflict) as caught:
         write(task, "title", etag=etag, type="set", value="New")
-    assert caught.value.details == {"current_etag": etag_of(task, "title"), "current_version": 1, "diff": None}
+    assert caught.value.details == {
+        "current_etag": etag_of(task, "title"),
+        "current_version": 1,
+        "diff": None,
+    }
 
 
 @pytest.mark.django_db
 def test_an_etag_forged_for_a_version_to_come_conflicts_without_a_diff() -> None:
     task = make_task()
     with pytest.raises(Conflict) as caught:
-        write(task, "title", etag=make_etag(task.ref, 9_999_999_999, "title"), type="set", value="New")
+        write(
+            task, "title", etag=make_etag(task.ref, 9_999_999_999, "title"), type="set", value="New"
+        )
     assert caught.value.details["diff"] is None
 
 

@@ -95,7 +95,9 @@ def test_files_of_what_is_gone_are_removed_only_when_pruning(tmp_path: Path) -> 
 def test_facts_lie_beside_a_file_only_when_its_bytes_do_not_say_them(tmp_path: Path) -> None:
     make_user("zoe", "contributor", "security")
     stored_files.create_resource(system(), "resources/plain.md", "# Title\n")
-    stored_files.create_resource(system(), "resources/told.md", "# Title\n", title="Other", groups=["security"])
+    stored_files.create_resource(
+        system(), "resources/told.md", "# Title\n", title="Other", groups=["security"]
+    )
     run_export(tmp_path)
     assert json.loads((tmp_path / "metadata/resources/told.md.json").read_text()) == {
         "title": "Other",

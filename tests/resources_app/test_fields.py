@@ -21,11 +21,23 @@ from resources_app.vocabulary import Kind
 
 PROTECTED = {"id", "type", "created_at", "updated_at", "archived_at", "version", "etag"}
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just("\ud800") | st.just("\x00"),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.just("\ud800")
+    | st.just("\x00"),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=6,
 )
-EVERY_FIELD = [pytest.param(field, id=f"{kind}.{name}") for kind in FIELDS for name, field in FIELDS[kind].items()]
+EVERY_FIELD = [
+    pytest.param(field, id=f"{kind}.{name}")
+    for kind in FIELDS
+    for name, field in FIELDS[kind].items()
+]
 
 
 def clean(name: str, value: Any, kind: str = Kind.TASK) -> Any:
@@ -76,7 +88,9 @@ def test_any_value_is_cleaned_for_good_or_refused_by_name(field: Field, value: A
     str(cleaned).encode()
 
 
-@pytest.mark.parametrize("bad", ["", " ", "\n", "\u202e", "x" * 201, None, 3, ["a"], "a\x00b", "\ud800"])
+@pytest.mark.parametrize(
+    "bad", ["", " ", "\n", "\u202e", "x" * 201, None, 3, ["a"], "a\x00b", "\ud800"]
+)
 def test_a_title_is_one_line_of_1_to_200_characters(bad: Any) -> None:
     assert refusal("title", bad)["field"] == "title"
 
@@ -107,11 +121,19 @@ def test_a_choice_names_what_is_allowed(name: str, bad: Any) -> None:
 
 
 def test_statuses_and_priorities_are_those_of_the_contract() -> None:
-    assert FIELDS[Kind.TASK]["status"].choices == ("open", "in_progress", "blocked", "done", "cancelled")
+    assert FIELDS[Kind.TASK]["status"].choices == (
+        "open",
+        "in_progress",
+        "blocked",
+        "done",
+        "cancelled",
+    )
     assert FIELDS[Kind.TASK]["priority"].choices == ("none", "low", "medium", "high", "urgent")
 
 
-@pytest.mark.parametrize("bad", ["tomorrow", "2026-13-01", "2026-02-30", "2026-1-1", 20260101, ["2026-01-01"]])
+@pytest.mark.parametrize(
+    "bad", ["tomorrow", "2026-13-01", "2026-02-30", "2026-1-1", 20260101, ["2026-01-01"]]
+)
 def test_a_due_date_is_a_day_that_exists(bad: Any) -> None:
     assert refusal("due_date", bad) == {"field": "due_date", "value": bad}
 
@@ -140,14 +162,18 @@ def test_evidence_is_kept_to_the_byte_and_may_repeat() -> None:
 
 
 def test_a_reference_is_a_url_with_a_title_or_the_url_alone() -> None:
-    assert clean("references", ["https://example.org", {"url": "mcp://backlog/tasks/TASK-0001", "title": "that"}]) == [
+    assert clean(
+        "references",
+        ["https://example.org", {"url": "mcp://backlog/tasks/TASK-0001", "title": "that"}],
+    ) == [
         {"url": "https://example.org", "title": ""},
         {"url": "mcp://backlog/tasks/TASK-0001", "title": "that"},
     ]
 
 
 @pytest.mark.parametrize(
-    "url", ["docs/a b.md", "./a", "/a", "#part", "?q=1", "документы/а.md", "mailto:a@b.c", "ib://x/y"]
+    "url",
+    ["docs/a b.md", "./a", "/a", "#part", "?q=1", "документы/а.md", "mailto:a@b.c", "ib://x/y"],
 )
 def test_a_reference_may_be_a_path_in_any_script_or_any_harmless_link(url: str) -> None:
     assert clean("references", [url]) == [{"url": url, "title": ""}]
@@ -171,14 +197,26 @@ def test_a_reference_that_could_run_in_a_browser_is_refused(url: str) -> None:
     assert refusal("references", [{"url": url}])["field"].startswith("references")
 
 
-@pytest.mark.parametrize("bad", [[{}], [{"title": "x"}], [{"url": "a", "colour": 1}], [1], [["a"]], [{"url": 1}], "a"])
+@pytest.mark.parametrize(
+    "bad", [[{}], [{"title": "x"}], [{"url": "a", "colour": 1}], [1], [["a"]], [{"url": 1}], "a"]
+)
 def test_a_reference_of_another_shape_is_refused(bad: Any) -> None:
     assert refusal("references", bad)["field"].startswith("references")
 
 
 @pytest.mark.parametrize(
     "bad",
-    ["TASK-1", "TASK-001", "TASK-00001", "task-0001", "EPIC-0001", "TASK-0001 ", "TASK-٠٠٠١", "TASK-" + "1" * 16, 1],
+    [
+        "TASK-1",
+        "TASK-001",
+        "TASK-00001",
+        "task-0001",
+        "EPIC-0001",
+        "TASK-0001 ",
+        "TASK-٠٠٠١",
+        "TASK-" + "1" * 16,
+        1,
+    ],
 )
 def test_an_id_is_exactly_as_we_write_it(bad: Any) -> None:
     assert parse_ref(bad, "TASK") is None
@@ -191,7 +229,10 @@ def test_ids_grow_beyond_four_digits() -> None:
 
 
 def test_depends_on_names_each_task_once() -> None:
-    assert clean("depends_on", ["TASK-0002", "TASK-0001", "TASK-0002"]) == ["TASK-0002", "TASK-0001"]
+    assert clean("depends_on", ["TASK-0002", "TASK-0001", "TASK-0002"]) == [
+        "TASK-0002",
+        "TASK-0001",
+    ]
 
 
 def test_a_comment_is_not_empty_and_kept_to_the_byte() -> None:

@@ -1,4 +1,6 @@
-"""Test that an imported file is exported as it was written, on either database; only changes are rewritten."""
+"""Test that an imported file is exported as it was written, on either database; only changes are
+rewritten.
+"""
 
 from pathlib import Path
 
@@ -7,7 +9,13 @@ import pytest
 from resources_app.models import Change, Task
 from resources_app.writing import write_path
 from tests.factories import make_user, system
-from tests.resources_app.trees import contents_of, empty_the_database, run_export, run_import, write_file
+from tests.resources_app.trees import (
+    contents_of,
+    empty_the_database,
+    run_export,
+    run_import,
+    write_file,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -47,7 +55,9 @@ FILES = {
     "two last line breaks": HEAD + "Text.\n\n",
     "no text": HEAD,
     "only a blank line": HEAD + "\n",
-    "empty fields that are named": HEAD.replace("type: task\n", "type: task\nlabels: []\npriority: medium\n"),
+    "empty fields that are named": HEAD.replace(
+        "type: task\n", "type: task\nlabels: []\npriority: medium\n"
+    ),
     "comments between the keys": HEAD.replace("type: task\n", "# why\ntype: task # sure\n\n"),
     "another spelling of a value": HEAD.replace("status: open", "status: In Progress"),
     "labels in one line": HEAD.replace("type: task\n", "type: task\nlabels: a, b\n"),
@@ -73,10 +83,20 @@ def test_a_change_here_rewrites_its_own_lines_alone(tmp_path: Path) -> None:
     write_file(tmp_path / "in", "epics/EPIC-0001.md", EPIC)
     run_import(tmp_path / "in")
     address = "mcp://backlog/tasks/TASK-0001"
-    write_path.write(system(), address, {"type": "merge", "value": {"status": "blocked", "blocked_reason": ["Legal"]}})
+    write_path.write(
+        system(),
+        address,
+        {"type": "merge", "value": {"status": "blocked", "blocked_reason": ["Legal"]}},
+    )
     run_export(tmp_path / "out")
-    before, after = BACKLOG_MCP.splitlines(), (tmp_path / "out/tasks/TASK-0001.md").read_text().splitlines()
-    assert [line for line in before if line not in after] == ["status: done", "updated_at: '2026-07-18T07:14:38.127Z'"]
+    before, after = (
+        BACKLOG_MCP.splitlines(),
+        (tmp_path / "out/tasks/TASK-0001.md").read_text().splitlines(),
+    )
+    assert [line for line in before if line not in after] == [
+        "status: done",
+        "updated_at: '2026-07-18T07:14:38.127Z'",
+    ]
     [stamp] = [line for line in after if line.startswith("updated_at: ")]
     new = ["status: blocked", stamp, "blocked_reason:", "  - Legal"]
     assert [line for line in after if line not in before] == new
@@ -99,10 +119,14 @@ def test_a_file_that_was_only_reformatted_keeps_its_new_form(tmp_path: Path) -> 
 def test_the_export_of_an_import_says_the_same_in_an_empty_database(tmp_path: Path) -> None:
     make_user("sam", "contributor")
     write_file(
-        tmp_path / "in", "tasks/TASK-0001.md", BACKLOG_MCP.replace("status: done", "status: done\nassignee: sam")
+        tmp_path / "in",
+        "tasks/TASK-0001.md",
+        BACKLOG_MCP.replace("status: done", "status: done\nassignee: sam"),
     )
     run_import(tmp_path / "in")
-    write_path.write(system(), "mcp://backlog/tasks/TASK-0001/title", {"type": "set", "value": "Other: title"})
+    write_path.write(
+        system(), "mcp://backlog/tasks/TASK-0001/title", {"type": "set", "value": "Other: title"}
+    )
     run_export(tmp_path / "first")
     empty_the_database()
     run_import(tmp_path / "first")

@@ -1,4 +1,6 @@
-"""Test reading from disk: only inside a root, for any form of the path and while files are swapped."""
+"""Test reading from disk: only inside a root, for any form of the path and while files are
+swapped.
+"""
 
 import hashlib
 import os
@@ -81,7 +83,8 @@ def test_nothing_outside_the_root_is_ever_read(tree: Path, vector: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/etc/passwd", "/dev/zero", "/dev/stdin", "/proc/self/environ", "/", "/var", "//etc/passwd"]
+    "path",
+    ["/etc/passwd", "/dev/zero", "/dev/stdin", "/proc/self/environ", "/", "/var", "//etc/passwd"],
 )
 def test_the_machine_s_own_files_are_absent(tree: Path, path: str) -> None:
     with pytest.raises((NotFound, InvalidUri)):
@@ -90,10 +93,22 @@ def test_the_machine_s_own_files_are_absent(tree: Path, path: str) -> None:
 
 def test_outside_absent_and_forbidden_give_the_same_answer(tree: Path) -> None:
     answers = set()
-    for path in ("root/absent.txt", "outside/secret.txt", "outside/absent.txt", "root/hard.txt", "root/link.txt"):
+    for path in (
+        "root/absent.txt",
+        "outside/secret.txt",
+        "outside/absent.txt",
+        "root/hard.txt",
+        "root/link.txt",
+    ):
         with pytest.raises(NotFound) as caught:
             read(f"{tree.parent}/{path}")
-        answers.add((caught.value.message, caught.value.suggestion, caught.value.details["path"].endswith(path)))
+        answers.add(
+            (
+                caught.value.message,
+                caught.value.suggestion,
+                caught.value.details["path"].endswith(path),
+            )
+        )
     assert len(answers) == 1
 
 
@@ -104,7 +119,9 @@ def test_a_link_whose_target_lies_inside_the_root_is_read_by_its_real_path(tree:
     assert read(tree.parent / "way-in" / "a.md").path == "a.md"
 
 
-def test_a_root_that_is_itself_reached_through_a_link_works_by_both_names(tree: Path, settings: Settings) -> None:
+def test_a_root_that_is_itself_reached_through_a_link_works_by_both_names(
+    tree: Path, settings: Settings
+) -> None:
     alias = tree.parent / "alias"
     alias.symlink_to(tree)
     settings.RESOURCE_ROOTS = {"docs": alias}
@@ -164,7 +181,9 @@ def test_somebody_who_swaps_files_and_folders_for_links_gets_nothing_out(tree: P
     (tree / "folder").mkdir()
     (tree / "folder" / "raced.txt").write_text("honest")
     (tree.parent / "outside" / "raced.txt").write_text(SECRET)
-    swapper = subprocess.Popen([sys.executable, "-c", SWAPPER, str(tree), str(tree.parent / "outside")])
+    swapper = subprocess.Popen(
+        [sys.executable, "-c", SWAPPER, str(tree), str(tree.parent / "outside")]
+    )
     seen: set[str | None] = set()
     try:
         for _ in range(2000):
@@ -183,7 +202,9 @@ def test_somebody_who_swaps_files_and_folders_for_links_gets_nothing_out(tree: P
 def test_texts_and_binaries_are_told_apart() -> None:
     assert contents.examine("a.md", "ж".encode()).text == "ж"
     assert contents.examine("a", b"plain").mime_type == "text/plain"
-    assert contents.examine("a.md", b"\xff\xfe") == contents.Contents(b"\xff\xfe", "application/octet-stream", None)
+    assert contents.examine("a.md", b"\xff\xfe") == contents.Contents(
+        b"\xff\xfe", "application/octet-stream", None
+    )
     assert contents.examine("a.txt", b"a\x00b").text is None
     assert contents.examine("a.pdf", b"%PDF-1.4 ascii only").text is None
     assert contents.examine("a.svg", b"<svg/>").text == "<svg/>"
@@ -213,9 +234,15 @@ def test_files_over_the_cap_are_refused_and_say_why(tree: Path) -> None:
     assert read(tree / "just.txt").size == contents.MAX_TEXT_BYTES
 
 
-def test_paths_find_their_mount_and_of_nested_ones_the_inner(tree: Path, settings: Settings) -> None:
+def test_paths_find_their_mount_and_of_nested_ones_the_inner(
+    tree: Path, settings: Settings
+) -> None:
     settings.RESOURCE_ROOTS = {"docs": tree, "docs/inner": tree / "sub", "artifacts/logs": tree}
-    assert [mount.prefix for mount in disk.mounts()] == ["resources/docs", "resources/docs/inner", "artifacts/logs"]
+    assert [mount.prefix for mount in disk.mounts()] == [
+        "resources/docs",
+        "resources/docs/inner",
+        "artifacts/logs",
+    ]
     found = disk.mount_of("resources/docs/inner/b.txt")
     assert found and (found[0].name, found[1]) == ("docs/inner", ("b.txt",))
     found = disk.mount_of("resources/docs/x/y")
@@ -231,7 +258,9 @@ def test_two_folders_at_one_place_are_refused(tree: Path, settings: Settings) ->
         disk.mounts()
 
 
-def test_a_mirrored_binary_is_read_from_its_root_while_that_is_configured(tree: Path, settings: Settings) -> None:
+def test_a_mirrored_binary_is_read_from_its_root_while_that_is_configured(
+    tree: Path, settings: Settings
+) -> None:
     (tree / "x.png").write_bytes(b"\x89PNG")
     mirrored = Resource(path="resources/docs/x.png", root="docs")
     assert disk.read_mirrored(mirrored) == b"\x89PNG"

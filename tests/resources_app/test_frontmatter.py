@@ -1,4 +1,6 @@
-"""Test frontmatter in and out: byte-exact, lenient with hand-edited files, safe against YAML bombs."""
+"""Test frontmatter in and out: byte-exact, lenient with hand-edited files, safe against YAML
+bombs.
+"""
 
 import json
 from typing import Any
@@ -13,7 +15,9 @@ text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00
 floats = st.floats(allow_nan=False, allow_infinity=False)
 scalars = st.none() | st.booleans() | st.integers(-(10**17), 10**17) | floats | text
 values = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(text, inner, max_size=4), max_leaves=8
+    scalars,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(text, inner, max_size=4),
+    max_leaves=8,
 )
 frontmatters = st.dictionaries(text, values, max_size=6)
 # fmt: off
@@ -47,7 +51,9 @@ def test_head_and_body_are_the_text_and_parsing_never_fails(source: str) -> None
 
 
 def test_plain_words_become_values_only_when_written_canonically() -> None:
-    block = "a: 1\nb: 0755\nc: 1.10\nd: 1.5\ne: yes\nf: true\ng: 2026-01-22\nh: 12:30:00\ni: null\nj:\n"
+    block = (
+        "a: 1\nb: 0755\nc: 1.10\nd: 1.5\ne: yes\nf: true\ng: 2026-01-22\nh: 12:30:00\ni: null\nj:\n"
+    )
     block += "k: True\nl: 1_000\nm: .inf\n"
     assert parse(f"---\n{block}---\n").frontmatter == {
         "a": 1, "b": "0755", "c": "1.10", "d": 1.5, "e": "yes", "f": True, "g": "2026-01-22", "h": "12:30:00",
@@ -56,12 +62,20 @@ def test_plain_words_become_values_only_when_written_canonically() -> None:
 
 
 def test_strings_are_quoted_for_readers_that_would_take_them_for_something_else() -> None:
-    rendered = render({"a": "2026-01-22T10:00:00.000Z", "b": "yes", "c": "1e5", "d": "plain", "e": ["x"]}, "Body\n")
-    assert rendered == "---\na: '2026-01-22T10:00:00.000Z'\nb: 'yes'\nc: '1e5'\nd: plain\ne:\n  - x\n---\nBody\n"
+    rendered = render(
+        {"a": "2026-01-22T10:00:00.000Z", "b": "yes", "c": "1e5", "d": "plain", "e": ["x"]},
+        "Body\n",
+    )
+    assert (
+        rendered == "---\na: '2026-01-22T10:00:00.000Z'\nb: 'yes'\nc: '1e5'\nd: plain\ne:\n  -"
+        " x\n---\nBody\n"
+    )
 
 
 def test_an_unquoted_colon_in_a_title_is_read_and_reported() -> None:
-    parsed = parse("---\nid: TASK-0001\ntitle: Fix: login: twice\nstatus: open\nlabels: [a, b]\n---\nBody\n")
+    parsed = parse(
+        "---\nid: TASK-0001\ntitle: Fix: login: twice\nstatus: open\nlabels: [a, b]\n---\nBody\n"
+    )
     assert parsed.frontmatter == {
         "id": "TASK-0001",
         "title": "Fix: login: twice",
@@ -69,18 +83,37 @@ def test_an_unquoted_colon_in_a_title_is_read_and_reported() -> None:
         "labels": ["a", "b"],
     }
     assert parsed.body == "Body\n"
-    assert len(parsed.problems) == 1 and "Line 3" in parsed.problems[0] and "title" in parsed.problems[0]
+    assert (
+        len(parsed.problems) == 1
+        and "Line 3" in parsed.problems[0]
+        and "title" in parsed.problems[0]
+    )
 
 
 def test_a_colon_inside_a_nested_entry_costs_nothing_but_a_report() -> None:
-    parsed = parse("---\ntitle: A\nreferences:\n  - url: https://a.example\n    title: Spec: part 2\nx: 1\n---\n")
-    assert parsed.frontmatter["references"] == [{"url": "https://a.example", "title": "Spec: part 2"}]
+    parsed = parse(
+        "---\ntitle: A\nreferences:\n  - url: https://a.example\n    title: Spec: part 2\nx:"
+        " 1\n---\n"
+    )
+    assert parsed.frontmatter["references"] == [
+        {"url": "https://a.example", "title": "Spec: part 2"}
+    ]
     assert parsed.frontmatter["x"] == 1 and parsed.problems
 
 
 @pytest.mark.parametrize(
     "title",
-    ["*bold* move", "@alice asks", "`code` first", "%d percent", "&amp; co", "[WIP] thing", "{x", "\ttab", "'tis"],
+    [
+        "*bold* move",
+        "@alice asks",
+        "`code` first",
+        "%d percent",
+        "&amp; co",
+        "[WIP] thing",
+        "{x",
+        "\ttab",
+        "'tis",
+    ],
 )
 def test_a_title_that_is_no_yaml_is_read_as_it_stands(title: str) -> None:
     parsed = parse(f"---\ntitle: {title}\nstatus: open\n---\nB")
@@ -102,7 +135,15 @@ def test_crlf_and_a_byte_order_mark_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    "source", ["", "Body", "--- \nno closing", "---\nJust a rule\n---\nmore", "----\na: 1\n----\n", " ---\na: 1\n---\n"]
+    "source",
+    [
+        "",
+        "Body",
+        "--- \nno closing",
+        "---\nJust a rule\n---\nmore",
+        "----\na: 1\n----\n",
+        " ---\na: 1\n---\n",
+    ],
 )
 def test_what_is_no_frontmatter_stays_in_the_body(source: str) -> None:
     parsed = parse(source)
@@ -128,7 +169,8 @@ def test_a_repeated_key_is_reported_and_the_last_counts() -> None:
 
 
 ALIAS_BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
-    f"{new}: &{new} [{','.join([f'*{old}'] * 9)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+    f"{new}: &{new} [{','.join([f'*{old}'] * 9)}]\n"
+    for old, new in zip("abcdefgh", "bcdefghi", strict=True)
 )
 MERGE_BOMB = "a: &a {k: v}\n" + "".join(f"k{i}: &b{i} {{<<: [*a, *a]}}\n" for i in range(50))
 BOMBS = {

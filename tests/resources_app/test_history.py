@@ -32,7 +32,9 @@ DOCUMENTS = st.fixed_dictionaries(
 
 
 @given(DOCUMENTS, DOCUMENTS)
-def test_a_delta_leads_from_one_document_to_the_other(old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_a_delta_leads_from_one_document_to_the_other(
+    old: dict[str, Any], new: dict[str, Any]
+) -> None:
     delta = make_delta(old, new, {}, "task")
     stored = json.loads(json.dumps(delta))
     assert apply_delta(old, stored) == new
@@ -40,7 +42,9 @@ def test_a_delta_leads_from_one_document_to_the_other(old: dict[str, Any], new: 
 
 
 def appends(task: Task, count: int, content: str = "one more line\n") -> list[dict[str, Any]]:
-    return [{"uri": task_uri(task, "description"), "operation": {"type": "append", "content": content}}] * count
+    return [
+        {"uri": task_uri(task, "description"), "operation": {"type": "append", "content": content}}
+    ] * count
 
 
 def append_many(user: User, task: Task, count: int, content: str = "one more line\n") -> None:
@@ -60,7 +64,10 @@ def test_any_version_reads_back_as_it_was(alice: User) -> None:
     for operation in (
         {"type": "merge", "value": {"title": "Other", "labels": ["x", "y"]}},
         {"type": "set", "field": "description", "value": "other start\n"},
-        {"type": "merge", "value": {"assignee": "alice", "due_date": "2027-01-01", "evidence": ["seen"]}},
+        {
+            "type": "merge",
+            "value": {"assignee": "alice", "due_date": "2027-01-01", "evidence": ["seen"]},
+        },
         {"type": "restore", "version": 2},
         {"type": "delete_field", "field": "labels"},
     ):
@@ -116,7 +123,10 @@ def stored_size(task: Task) -> int:
 
 @pytest.mark.django_db
 def test_history_of_a_megabyte_costs_what_its_edits_cost(alice: User) -> None:
-    short, long = make_task(description="a" * 10_000), make_task(description="a line of text\n" * 66_667)
+    short, long = (
+        make_task(description="a" * 10_000),
+        make_task(description="a line of text\n" * 66_667),
+    )
     for task in (short, long):
         append_many(alice, task, 10)
         write(alice, task, "description", type="prepend", content="zero\n")

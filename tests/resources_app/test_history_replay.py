@@ -1,4 +1,6 @@
-"""Test random writes against a plain model: stored values, answers and history never disagree with it."""
+"""Test random writes against a plain model: stored values, answers and history never disagree with
+it.
+"""
 
 import copy
 from typing import Any
@@ -7,7 +9,13 @@ import pytest
 from django.db import transaction
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from resources_app.addresses.targets import target_of
 from resources_app.addresses.uris import parse
@@ -50,13 +58,18 @@ class HistoryMachine(RuleBasedStateMachine):
         self.savepoint = transaction.atomic()
         self.savepoint.__enter__()
         self.actor: Actor = system()
-        self.models = [ModelTask(make_task(description="one\ntwo\n")), ModelTask(make_task(title="Other"))]
+        self.models = [
+            ModelTask(make_task(description="one\ntwo\n")),
+            ModelTask(make_task(title="Other")),
+        ]
 
     def teardown(self) -> None:
         transaction.set_rollback(True)
         self.savepoint.__exit__(None, None, None)
 
-    def write(self, model: ModelTask, *rest: object, etag: str | None = None, **operation: Any) -> dict[str, Any]:
+    def write(
+        self, model: ModelTask, *rest: object, etag: str | None = None, **operation: Any
+    ) -> dict[str, Any]:
         return write_path.write(self.actor, task_uri(model.task, *rest), operation, etag)
 
     def live(self, which: int) -> ModelTask | None:
@@ -71,7 +84,9 @@ class HistoryMachine(RuleBasedStateMachine):
     @rule(which=st.integers(0, 1), content=CONTENT, at_end=st.booleans())
     def append_or_prepend(self, which: int, content: str, at_end: bool) -> None:
         if model := self.live(which):
-            self.write(model, "description", type="append" if at_end else "prepend", content=content)
+            self.write(
+                model, "description", type="append" if at_end else "prepend", content=content
+            )
             text = model.now["description"]
             model.become(description=text + content if at_end else content + text)
 
@@ -87,10 +102,20 @@ class HistoryMachine(RuleBasedStateMachine):
             with pytest.raises(OperationFailed):
                 self.write(model, "description", type="str_replace", old_str=old, new_str=new)
         else:
-            self.write(model, "description", type="str_replace", old_str=old, new_str=new, replace_all=every)
+            self.write(
+                model,
+                "description",
+                type="str_replace",
+                old_str=old,
+                new_str=new,
+                replace_all=every,
+            )
             model.become(description=text.replace(old, new))
 
-    @rule(which=st.integers(0, 1), value=st.text(alphabet="ab ", min_size=1, max_size=6).filter(str.strip))
+    @rule(
+        which=st.integers(0, 1),
+        value=st.text(alphabet="ab ", min_size=1, max_size=6).filter(str.strip),
+    )
     def set_title(self, which: int, value: str) -> None:
         if model := self.live(which):
             self.write(model, "title", type="set", value=value)
@@ -117,7 +142,11 @@ class HistoryMachine(RuleBasedStateMachine):
             entries.insert(index, value)
         model.become(evidence=entries)
 
-    @rule(which=st.integers(0, 1), labels=st.lists(WORDS, max_size=3), status=st.sampled_from(["open", "done"]))
+    @rule(
+        which=st.integers(0, 1),
+        labels=st.lists(WORDS, max_size=3),
+        status=st.sampled_from(["open", "done"]),
+    )
     def merge(self, which: int, labels: list[str], status: str) -> None:
         if model := self.live(which):
             self.write(model, type="merge", value={"labels": labels, "status": status})
@@ -130,7 +159,9 @@ class HistoryMachine(RuleBasedStateMachine):
             return
         version = data.draw(st.integers(1, len(model.versions)))
         then = {
-            name: value for name, value in model.versions[version - 1].items() if name not in {"archived_at", "extra"}
+            name: value
+            for name, value in model.versions[version - 1].items()
+            if name not in {"archived_at", "extra"}
         }
         if whole:
             self.write(model, type="restore", version=version)
@@ -147,11 +178,15 @@ class HistoryMachine(RuleBasedStateMachine):
         model.become(archived_at=row.archived_at.isoformat() if row.archived_at else None)
 
     def batch(self, contents: list[str], broken: int | None) -> list[Step]:
-        """Append to both tasks in turn; the step at `broken` fails only after its row was updated."""
+        """Append to both tasks in turn; the step at `broken` fails only after its row was
+        updated.
+        """
         steps: list[Step] = []
         for number, content in enumerate(contents):
             uri = task_uri(self.models[number % 2].task)
-            steps.append({"uri": f"{uri}/description", "operation": {"type": "append", "content": content}})
+            steps.append(
+                {"uri": f"{uri}/description", "operation": {"type": "append", "content": content}}
+            )
             if number == broken:
                 lost = {"description": "lost", "labels": ["lost"], "depends_on": ["TASK-9999"]}
                 steps.append({"uri": uri, "operation": {"type": "merge", "value": lost}})
@@ -180,7 +215,9 @@ class HistoryMachine(RuleBasedStateMachine):
     @precondition(nothing_archived)
     @rule(contents=st.lists(CONTENT, min_size=1, max_size=5), broken=st.integers(0, 4))
     def best_effort_batch(self, contents: list[str], broken: int) -> None:
-        answer = write_batch(self.actor, self.batch(contents, min(broken, len(contents) - 1)), atomic=False)
+        answer = write_batch(
+            self.actor, self.batch(contents, min(broken, len(contents) - 1)), atomic=False
+        )
         assert answer["failed"] == 1
         self.follow_batch(contents)
 
@@ -205,7 +242,9 @@ class HistoryMachine(RuleBasedStateMachine):
         model.become(description=model.now["description"] + content)
 
     def etag(self, model: ModelTask, name: str) -> str:
-        return current_etag(Task.objects.get(pk=model.task.pk), target_of(parse(task_uri(model.task, name))))
+        return current_etag(
+            Task.objects.get(pk=model.task.pk), target_of(parse(task_uri(model.task, name)))
+        )
 
     @invariant()
     def the_row_is_the_model(self) -> None:
@@ -220,7 +259,9 @@ class HistoryMachine(RuleBasedStateMachine):
     def every_version_is_in_the_history_once(self) -> None:
         for model in self.models:
             revisions = Revision.objects.filter(kind="task", object_id=model.task.pk)
-            versions = list(revisions.order_by("change_id").values_list("version", "change__version"))
+            versions = list(
+                revisions.order_by("change_id").values_list("version", "change__version")
+            )
             assert versions == [(version, version) for version in range(1, len(model.versions) + 1)]
 
     @invariant()

@@ -1,4 +1,6 @@
-"""Test one effect per key: a repeat gets the stored answer, another request under the same key is rejected."""
+"""Test one effect per key: a repeat gets the stored answer, another request under the same key is
+rejected.
+"""
 
 from typing import Any
 
@@ -16,7 +18,9 @@ pytestmark = pytest.mark.django_db
 
 
 def append(task: Task, content: str) -> list[dict[str, Any]]:
-    return [{"uri": task_uri(task, "description"), "operation": {"type": "append", "content": content}}]
+    return [
+        {"uri": task_uri(task, "description"), "operation": {"type": "append", "content": content}}
+    ]
 
 
 def test_the_same_request_again_gets_the_same_answer_and_acts_once(alice: User) -> None:
@@ -75,7 +79,9 @@ def test_a_failed_request_leaves_its_key_free(alice: User) -> None:
 def test_a_rehearsal_is_kept_as_one(alice: User) -> None:
     task = make_task()
     first = write_batch(as_actor(alice), append(task, "a"), idempotency_key="k", dry_run=True)
-    assert write_batch(as_actor(alice), append(task, "a"), idempotency_key="k", dry_run=True) == first
+    assert (
+        write_batch(as_actor(alice), append(task, "a"), idempotency_key="k", dry_run=True) == first
+    )
     assert again(task).version == 1
 
 

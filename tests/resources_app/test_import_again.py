@@ -16,7 +16,9 @@ pytestmark = pytest.mark.django_db
 TASK = "mcp://backlog/tasks/TASK-0001"
 
 
-def write_task(folder: Path, *lines: str, text: str = "Text", path: str = "tasks/TASK-0001.md") -> None:
+def write_task(
+    folder: Path, *lines: str, text: str = "Text", path: str = "tasks/TASK-0001.md"
+) -> None:
     write_file(folder, path, "\n".join(["---", *lines, "---", text, ""]))
 
 
@@ -81,11 +83,15 @@ def test_an_export_from_before_a_change_here_is_not_taken_over(tmp_path: Path) -
     report = run_import(tmp_path)
     assert task().title == "Later"
     assert task().version == 2
-    assert "changed here after the file was written" in reasons(report.warnings)["tasks/TASK-0001.md"]
+    assert (
+        "changed here after the file was written" in reasons(report.warnings)["tasks/TASK-0001.md"]
+    )
 
 
 def test_a_person_epic_or_task_that_came_later_is_found(tmp_path: Path) -> None:
-    write_task(tmp_path, "title: T", "assignee: dana", "epic_id: EPIC-0007", "depends_on: [TASK-0002]")
+    write_task(
+        tmp_path, "title: T", "assignee: dana", "epic_id: EPIC-0007", "depends_on: [TASK-0002]"
+    )
     report = run_import(tmp_path)
     assert len(report.warnings) == 3
     assert (task().assignee, task().epic, task().depends_on) == (None, None, [])
@@ -144,7 +150,11 @@ def test_what_was_archived_or_revived_here_stays_so(tmp_path: Path) -> None:
 
 
 def test_tasks_come_into_an_epic_that_is_archived_with_them(tmp_path: Path) -> None:
-    write_file(tmp_path, "archive/EPIC-0001.md", "---\ntitle: E\narchived_at: '2026-01-01T00:00:00Z'\n---\n")
+    write_file(
+        tmp_path,
+        "archive/EPIC-0001.md",
+        "---\ntitle: E\narchived_at: '2026-01-01T00:00:00Z'\n---\n",
+    )
     write_task(tmp_path, "title: T", "epic_id: EPIC-0001")
     run_import(tmp_path)
     assert Epic.objects.get().archived_at == datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
@@ -159,7 +169,10 @@ def test_comments_are_added_once_and_corrected(tmp_path: Path) -> None:
     file = tmp_path / f"comments/{item.ref}.jsonl"
     line = file.read_text()
     stranger = '{"created_at": "2026-01-02T03:04:05Z", "author": "ann", "body": "From elsewhere"}\n'
-    file.write_text(line.replace("First", "Corrected").replace('"updated_at": "2', '"updated_at": "3') + stranger)
+    file.write_text(
+        line.replace("First", "Corrected").replace('"updated_at": "2', '"updated_at": "3')
+        + stranger
+    )
     assert run_import(tmp_path).counts["comments created"] == 1
     assert sorted(Comment.objects.values_list("body", "author__username", "agent")) == [
         ("Corrected", "zoe", "claude-code"),
@@ -173,7 +186,13 @@ def test_comments_are_added_once_and_corrected(tmp_path: Path) -> None:
 def test_a_line_that_is_no_comment_is_reported_and_the_others_go_in(tmp_path: Path) -> None:
     write_task(tmp_path, "title: T")
     good = '{"created_at": "2026-01-02T03:04:05Z", "body": "Good \u2028 one"}'
-    bad = ["not json", "[1]", '{"body": "no time"}', '{"created_at": "2026-01-02", "body": ""}', "[" * 100_000]
+    bad = [
+        "not json",
+        "[1]",
+        '{"body": "no time"}',
+        '{"created_at": "2026-01-02", "body": ""}',
+        "[" * 100_000,
+    ]
     write_file(tmp_path, "comments/TASK-0001.jsonl", "\n".join([*bad, good]))
     report = run_import(tmp_path)
     assert [comment.body for comment in Comment.objects.all()] == ["Good \u2028 one"]
@@ -190,11 +209,15 @@ def test_a_changed_file_becomes_a_new_version_of_the_resource(tmp_path: Path) ->
     assert run_import(tmp_path).counts["resources unchanged"] == 1
 
 
-def test_a_resource_changed_or_removed_here_stays_when_its_file_did_not_change(tmp_path: Path) -> None:
+def test_a_resource_changed_or_removed_here_stays_when_its_file_did_not_change(
+    tmp_path: Path,
+) -> None:
     write_file(tmp_path, "resources/a.md", "# One\n")
     write_file(tmp_path, "resources/b.md", "# Gone\n")
     run_import(tmp_path)
-    write_path.write(system(), "mcp://backlog/resources/a.md", {"type": "append", "content": "More\n"})
+    write_path.write(
+        system(), "mcp://backlog/resources/a.md", {"type": "append", "content": "More\n"}
+    )
     stored_files.remove(system(), "resources/b.md")
     assert run_import(tmp_path).counts["resources unchanged"] == 2
     assert Resource.objects.get(path="resources/a.md").content == "# One\nMore\n"

@@ -8,7 +8,9 @@ from resources_app.errors import ValidationFailed
 from resources_app.interchange.item_files import ItemFile, read_item_file
 
 
-def read(text: str, path: str = "tasks/TASK-0001.md", beside: dict[str, Any] | None = None) -> ItemFile:
+def read(
+    text: str, path: str = "tasks/TASK-0001.md", beside: dict[str, Any] | None = None
+) -> ItemFile:
     return read_item_file(path, text, beside)
 
 
@@ -17,7 +19,10 @@ def with_lines(*lines: str) -> ItemFile:
 
 
 def test_a_byte_order_mark_and_windows_line_ends_do_not_matter() -> None:
-    item = read("\ufeff---\r\nid: TASK-0007\r\ntitle: From Windows\r\n---\r\nOne\r\nTwo\r\n", "tasks/TASK-0007.md")
+    item = read(
+        "\ufeff---\r\nid: TASK-0007\r\ntitle: From Windows\r\n---\r\nOne\r\nTwo\r\n",
+        "tasks/TASK-0007.md",
+    )
     assert item.values["title"] == "From Windows"
     assert item.values["description"] == "One\nTwo"
     assert item.warnings == []
@@ -39,11 +44,15 @@ def test_a_carriage_return_inside_a_text_of_ours_stays() -> None:
         ("tasks/TASK-12345.md", "---\nid: TASK-12345\n---\n", "TASK-12345"),
     ],
 )
-def test_the_id_comes_from_the_frontmatter_or_else_from_the_name(path: str, text: str, ref: str) -> None:
+def test_the_id_comes_from_the_frontmatter_or_else_from_the_name(
+    path: str, text: str, ref: str
+) -> None:
     assert read(text, path).ref == ref
 
 
-@pytest.mark.parametrize("path", ["tasks/notes.md", "tasks/TASK-0000.md", "tasks/FLDR-0001.md", "tasks/TASK.md"])
+@pytest.mark.parametrize(
+    "path", ["tasks/notes.md", "tasks/TASK-0000.md", "tasks/FLDR-0001.md", "tasks/TASK.md"]
+)
 def test_without_an_id_a_file_is_refused(path: str) -> None:
     with pytest.raises(ValidationFailed):
         read("---\ntitle: T\n---\n", path)
@@ -78,7 +87,13 @@ def test_a_title_that_is_too_long_is_shortened_and_kept_whole() -> None:
 
 @pytest.mark.parametrize(
     ("written", "status"),
-    [("done", "done"), ("In Progress", "in_progress"), ("in-progress", "in_progress"), ("DONE", "done"), ("", "open")],
+    [
+        ("done", "done"),
+        ("In Progress", "in_progress"),
+        ("in-progress", "in_progress"),
+        ("DONE", "done"),
+        ("", "open"),
+    ],
 )
 def test_a_status_is_understood_however_it_is_spelt(written: str, status: str) -> None:
     item = with_lines(f"status: {written}")
@@ -106,7 +121,9 @@ def test_a_due_date_may_have_a_time(line: str, day: str | None) -> None:
     assert with_lines(line).values["due_date"] == day
 
 
-@pytest.mark.parametrize("line", ["due_date: soon", "created_at: yesterday", "updated_at: [1]", "priority: P1"])
+@pytest.mark.parametrize(
+    "line", ["due_date: soon", "created_at: yesterday", "updated_at: [1]", "priority: P1"]
+)
 def test_what_cannot_be_read_is_kept_under_its_own_name(line: str) -> None:
     item = with_lines(line)
     assert list(item.kept) == [line.partition(":")[0]]
@@ -121,7 +138,11 @@ def test_what_cannot_be_read_is_kept_under_its_own_name(line: str) -> None:
         ("labels: a, b ,c", "labels", ["a", "b", "c"]),
         ("labels: [a, a, 7]", "labels", ["a", "7"]),
         ("depends_on: task-2", "depends_on", ["TASK-0002"]),
-        ("references: https://a.example", "references", [{"url": "https://a.example", "title": ""}]),
+        (
+            "references: https://a.example",
+            "references",
+            [{"url": "https://a.example", "title": ""}],
+        ),
         ("blocked_reason: [x, y]", "blocked_reason", ["x", "y"]),
     ],
 )
@@ -132,7 +153,9 @@ def test_a_list_may_be_a_single_value(line: str, name: str, entries: list[Any]) 
 
 
 def test_entries_that_cannot_be_used_are_kept_and_the_others_taken() -> None:
-    item = with_lines("references:", "  - url: https://a.example", "  - url: 'javascript:alert(1)'", "  - {x: 1}")
+    item = with_lines(
+        "references:", "  - url: https://a.example", "  - url: 'javascript:alert(1)'", "  - {x: 1}"
+    )
     assert item.values["references"] == [{"url": "https://a.example", "title": ""}]
     assert item.kept["references"] == [{"url": "javascript:alert(1)"}, {"x": 1}]
 
@@ -156,13 +179,17 @@ def test_of_two_different_parents_the_newer_key_counts() -> None:
 
 def test_an_epic_keeps_what_only_tasks_have() -> None:
     item = read(
-        "---\nid: EPIC-0001\ntitle: E\nepic_id: EPIC-0002\ndepends_on: [TASK-0001]\n---\n", "epics/EPIC-0001.md"
+        "---\nid: EPIC-0001\ntitle: E\nepic_id: EPIC-0002\ndepends_on: [TASK-0001]\n---\n",
+        "epics/EPIC-0001.md",
     )
     assert item.kept == {"epic_id": "EPIC-0002", "depends_on": ["TASK-0001"]}
 
 
 def test_a_description_in_the_frontmatter_is_one_when_there_is_no_text() -> None:
-    assert read("---\ntitle: T\ndescription: From the key\n---\n").values["description"] == "From the key"
+    assert (
+        read("---\ntitle: T\ndescription: From the key\n---\n").values["description"]
+        == "From the key"
+    )
     both = with_lines("description: Short")
     assert both.values["description"] == "Text"
     assert both.kept == {"description": "Short"}

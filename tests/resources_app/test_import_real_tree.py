@@ -1,4 +1,6 @@
-"""Test a tree like backlog-mcp's own repository: six tasks in a separate folder, and hundreds of documents."""
+"""Test a tree like backlog-mcp's own repository: six tasks in a separate folder, and hundreds of
+documents.
+"""
 
 import json
 from io import StringIO
@@ -12,7 +14,14 @@ from resources_app.models import Comment, Epic, Resource, Task
 from resources_app.writing import write_path
 from search_app.search import search_unified
 from tests.factories import make_user, system
-from tests.resources_app.trees import contents_of, importer, reasons, run_export, run_import, write_file
+from tests.resources_app.trees import (
+    contents_of,
+    importer,
+    reasons,
+    run_export,
+    run_import,
+    write_file,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -33,9 +42,14 @@ Chartered in a proposal.
 """
 DOCUMENTS = {
     "NORTH-STAR.md": "# North star\n",
-    "adr/0001-first.md": '---\ntitle: "0001. First"\ndate: 2026-05-07\nstatus: Accepted\nfolder: FLDR-0001\n---\n\n# First\n',
+    "adr/0001-first.md": (
+        '---\ntitle: "0001. First"\ndate: 2026-05-07\nstatus: Accepted\nfolder: FLDR-0001\n---\n\n#'
+        " First\n"
+    ),
     "adr/0092.1-plan.md": "# Plan\r\n",
-    "memories/MEMO-0001.md": "---\nid: MEMO-0001\nlayer: procedural\nparent_id: FLDR-0001\n---\nA lesson.\n",
+    "memories/MEMO-0001.md": (
+        "---\nid: MEMO-0001\nlayer: procedural\nparent_id: FLDR-0001\n---\nA lesson.\n"
+    ),
     "references/REF-0012.md": "---\ncategory: prior-art\ncitations:\n  - kind: paper\n---\n",
     "evaluation/reports/run.jsonl": '{"score": 1}\n',
     "substrates/agent.json": "{}\n",
@@ -68,9 +82,22 @@ def test_everything_left_out_is_named_and_counted_and_nothing_was_refused(tree: 
     counts, named = run_command(tree)
     assert counts[0] == "3 tasks created"
     assert counts[1].startswith(f"{len(DOCUMENTS) + 5} left out: ")
-    for folder in ("2 in adr/", "1 in memories/", "NORTH-STAR.md", "1 in folders/", "1 in comments/", ".git"):
+    for folder in (
+        "2 in adr/",
+        "1 in memories/",
+        "NORTH-STAR.md",
+        "1 in folders/",
+        "1 in comments/",
+        ".git",
+    ):
         assert folder in counts[1]
-    for path in (*DOCUMENTS, "folders/FLDR-0002.md", "comments/TASK-9999.jsonl", "AGENTS.md", ".git"):
+    for path in (
+        *DOCUMENTS,
+        "folders/FLDR-0002.md",
+        "comments/TASK-9999.jsonl",
+        "AGENTS.md",
+        ".git",
+    ):
         assert f"  {path}\n" in named
 
 
@@ -91,12 +118,20 @@ def test_without_options_the_tasks_come_back_byte_for_byte(tree: Path, tmp_path:
 
 def test_a_folder_becomes_an_epic_and_stays_one(tree: Path, tmp_path: Path) -> None:
     write_file(tree, "epics/EPIC-0001.md", "---\nid: EPIC-0001\ntitle: Of the tree\n---\n")
-    write_file(tree, "tasks/FLDR-0001.md", "---\nid: FLDR-0001\ntitle: Project\ntype: folder\n---\nAll work.\n")
+    write_file(
+        tree,
+        "tasks/FLDR-0001.md",
+        "---\nid: FLDR-0001\ntitle: Project\ntype: folder\n---\nAll work.\n",
+    )
     counts, named = run_command(tree, folders="epics")
     assert counts[0] == "2 epics created, 3 tasks created"
     assert "without effect" not in named and "FLDR" not in counts[1]
     epic = Epic.objects.get(title="Project")
-    assert (epic.ref, epic.description, epic.extra["folder_id"]) == ("EPIC-0002", "All work.", "FLDR-0001")
+    assert (epic.ref, epic.description, epic.extra["folder_id"]) == (
+        "EPIC-0002",
+        "All work.",
+        "FLDR-0001",
+    )
     assert set(Task.objects.values_list("epic", flat=True)) == {epic.pk}
     for options in ({}, {"folders": "epics"}):
         assert run_command(tree, **options)[0][0] == "2 epics unchanged, 3 tasks unchanged"
@@ -140,11 +175,18 @@ def test_a_time_out_of_range_costs_its_own_line_alone(name: str, tree: Path) -> 
     bad = good | {name: "0001-01-01T00:00:00+14:00", "body": "bad"}
     write_file(tree, "comments/TASK-0001.jsonl", f"{json.dumps(bad)}\n{json.dumps(good)}\n")
     write_file(tree, "archive/resources/old.md", "Old")
-    write_file(tree, "metadata/archive/resources/old.md.json", '{"archived_at": "9999-12-31T23:59:59-14:00"}')
+    write_file(
+        tree,
+        "metadata/archive/resources/old.md.json",
+        '{"archived_at": "9999-12-31T23:59:59-14:00"}',
+    )
     report = run_import(tree)
     failed = reasons(report.failures)
     assert set(failed) == {"comments/TASK-0001.jsonl", "archive/resources/old.md"}
-    assert "Line 1" in failed["comments/TASK-0001.jsonl"] and name in failed["comments/TASK-0001.jsonl"]
+    assert (
+        "Line 1" in failed["comments/TASK-0001.jsonl"]
+        and name in failed["comments/TASK-0001.jsonl"]
+    )
     assert [comment.body for comment in Comment.objects.all()] == ["good"]
     assert Task.objects.count() == 3
 
@@ -160,7 +202,9 @@ def test_keys_of_comments_that_are_left_out_are_named(tree: Path) -> None:
 @pytest.mark.parametrize("name", ["comments", "metadata"])
 def test_nothing_is_read_through_a_linked_folder(name: str, tree: Path, tmp_path: Path) -> None:
     outside = tmp_path / "elsewhere"
-    write_file(outside, "TASK-0001.jsonl", '{"created_at": "2026-01-01T00:00:00Z", "body": "secret"}\n')
+    write_file(
+        outside, "TASK-0001.jsonl", '{"created_at": "2026-01-01T00:00:00Z", "body": "secret"}\n'
+    )
     write_file(outside, "tasks/TASK-0001.md.json", '{"title": "secret"}')
     (tree / name).symlink_to(outside)
     report = run_import(tree)
@@ -169,14 +213,21 @@ def test_nothing_is_read_through_a_linked_folder(name: str, tree: Path, tmp_path
     assert Task.objects.filter(pk__in=[2, 3]).count() == 2
 
 
-def test_the_comments_of_one_item_are_indexed_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_comments_of_one_item_are_indexed_once(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from search_app.index import write
 
-    lines = [{"created_at": "2026-01-01T00:00:00Z", "body": f"Word{n}", "agent": f"a{n}"} for n in range(30)]
+    lines = [
+        {"created_at": "2026-01-01T00:00:00Z", "body": f"Word{n}", "agent": f"a{n}"}
+        for n in range(30)
+    ]
     write_file(tree, "comments/TASK-0001.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines))
     built: list[str] = []
     build = write.build
-    monkeypatch.setattr(write, "build", lambda thing, *rest: built.append(thing.ref) or build(thing, *rest))
+    monkeypatch.setattr(
+        write, "build", lambda thing, *rest: built.append(thing.ref) or build(thing, *rest)
+    )
     assert run_import(tree).counts["comments created"] == 30
     assert built.count("TASK-0001") == 2
     reader = make_user("bob", "viewer")

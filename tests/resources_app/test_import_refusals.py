@@ -1,4 +1,6 @@
-"""Test what an import must not do: follow links, read huge or special files, exhaust the machine."""
+"""Test what an import must not do: follow links, read huge or special files, exhaust the
+machine.
+"""
 
 import os
 from io import StringIO

@@ -13,7 +13,15 @@ from resources_app.reading.markdown import kept_keys
 from resources_app.vocabulary import Priority, Status
 from resources_app.writing.write_path import create_item
 from tests.factories import make_task, make_user, system
-from tests.resources_app.trees import MCP_TREE, contents_of, importer, reasons, run_export, run_import, write_file
+from tests.resources_app.trees import (
+    MCP_TREE,
+    contents_of,
+    importer,
+    reasons,
+    run_export,
+    run_import,
+    write_file,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -33,7 +41,10 @@ def test_ids_texts_lists_and_times_are_taken_over() -> None:
     assert first.status == Status.DONE
     assert first.epic == Epic.objects.get(pk=1)
     assert first.evidence == ["Fixed in CR-12345", "Validated in beta"]
-    assert first.references[0] == {"url": "https://github.com/gkoreli/backlog-mcp/issues/7", "title": "The report"}
+    assert first.references[0] == {
+        "url": "https://github.com/gkoreli/backlog-mcp/issues/7",
+        "title": "The report",
+    }
     assert first.created_at == moment("2026-01-10T10:00:00Z")
     assert first.updated_at == moment("2026-01-12T17:30:00Z")
     assert first.description.startswith("## Description\n")
@@ -42,7 +53,10 @@ def test_ids_texts_lists_and_times_are_taken_over() -> None:
 
 def test_epics_are_found_in_their_folder_and_among_the_tasks() -> None:
     run_import(MCP_TREE)
-    assert {epic.title for epic in Epic.objects.all()} == {"Resource viewer", "Writable resources: delta edits"}
+    assert {epic.title for epic in Epic.objects.all()} == {
+        "Resource viewer",
+        "Writable resources: delta edits",
+    }
 
 
 def test_colons_single_strings_and_parent_id_are_understood() -> None:
@@ -101,7 +115,9 @@ def call_write(uri: str, operation: dict[str, object]) -> None:
     write_path.write(system(), uri, operation)
 
 
-def test_a_note_without_frontmatter_gets_its_id_from_its_name_and_its_title_from_its_heading() -> None:
+def test_a_note_without_frontmatter_gets_its_id_from_its_name_and_its_title_from_its_heading() -> (
+    None
+):
     run_import(MCP_TREE)
     assert task(5).title == "Write the release notes"
     assert task(5).description.startswith("# Write the release notes")
@@ -149,7 +165,11 @@ def test_a_second_import_changes_nothing() -> None:
     before = Change.objects.count()
     report = run_import(MCP_TREE)
     assert Change.objects.count() == before
-    assert dict(report.counts) == {"epics unchanged": 2, "tasks unchanged": 6, "resources unchanged": 2}
+    assert dict(report.counts) == {
+        "epics unchanged": 2,
+        "tasks unchanged": 6,
+        "resources unchanged": 2,
+    }
 
 
 def test_the_tree_survives_in_our_format(tmp_path: Path) -> None:
@@ -160,7 +180,9 @@ def test_the_tree_survives_in_our_format(tmp_path: Path) -> None:
     assert contents_of(tmp_path / "a") == contents_of(tmp_path / "b")
 
 
-def test_the_command_reports_and_takes_the_first_superuser(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_reports_and_takes_the_first_superuser(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     root = User.objects.create_superuser("root", password="x")
     out, err = StringIO(), StringIO()
     with pytest.raises(CommandError, match="3 refused"):
@@ -221,7 +243,10 @@ def test_a_circle_of_dependencies_is_opened_and_kept(tmp_path: Path) -> None:
     assert "in a circle" in str(report.warnings)
     run_export(tmp_path / "out")
     for number, needed in ((1, 2), (2, 3), (3, 1)):
-        assert f"depends_on: [TASK-000{needed}]\n" in (tmp_path / f"out/tasks/TASK-000{number}.md").read_text()
+        assert (
+            f"depends_on: [TASK-000{needed}]\n"
+            in (tmp_path / f"out/tasks/TASK-000{number}.md").read_text()
+        )
 
 
 def test_a_file_that_breaks_a_rule_of_the_backlog_is_reported_alone(tmp_path: Path) -> None:

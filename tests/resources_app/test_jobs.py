@@ -1,4 +1,6 @@
-"""Test jobs on one process: enqueued with their cause, leased, fenced, retried, and safe to run twice."""
+"""Test jobs on one process: enqueued with their cause, leased, fenced, retried, and safe to run
+twice.
+"""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -24,7 +26,9 @@ LONG_AGO = timedelta(days=365)
 
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch, db: None) -> Iterator[list[Any]]:
-    """Register a kind of job that records its payload, and raises it if it is an exception's text."""
+    """Register a kind of job that records its payload, and raises it if it is an exception's
+    text.
+    """
     done: list[Any] = []
 
     def note(running: RunningJob) -> None:
@@ -111,14 +115,24 @@ def test_a_failing_job_is_tried_again_ever_later_and_then_given_up(work: list[An
         before = timezone.now()
         queue.run(claimed(job))
         job.refresh_from_db()
-        assert (job.state, job.last_error, job.lease_until) == ("pending", "RuntimeError: no luck", None)
+        assert (job.state, job.last_error, job.lease_until) == (
+            "pending",
+            "RuntimeError: no luck",
+            None,
+        )
         assert claim(job.pk) is None
-        delays.append(round((job.run_at - before).total_seconds() / queue.FIRST_DELAY.total_seconds()))
+        delays.append(
+            round((job.run_at - before).total_seconds() / queue.FIRST_DELAY.total_seconds())
+        )
         make_due(job)
     assert delays == [1, 2, 4, 8]
     queue.run(claimed(job))
     job.refresh_from_db()
-    assert (job.state, job.attempts, len(work)) == ("failed", queue.MAX_ATTEMPTS, queue.MAX_ATTEMPTS)
+    assert (job.state, job.attempts, len(work)) == (
+        "failed",
+        queue.MAX_ATTEMPTS,
+        queue.MAX_ATTEMPTS,
+    )
     assert claim(job.pk) is None
 
 
@@ -146,7 +160,12 @@ def test_a_failed_job_can_be_retried_as_a_new_one(work: list[Any], alice: User) 
         queue.retry(job.pk)
     Job.objects.filter(pk=job.pk).update(state="failed", attempts=5, last_error="no luck")
     again = queue.retry(job.pk)
-    assert (again.payload, again.key, again.requested_by, again.attempts) == ({"n": 1}, "k", alice, 0)
+    assert (again.payload, again.key, again.requested_by, again.attempts) == (
+        {"n": 1},
+        "k",
+        alice,
+        0,
+    )
     assert queue.retry(job.pk) == again
     assert Job.objects.get(pk=job.pk).last_error == "no luck"
     with pytest.raises(NotFound):
@@ -172,15 +191,24 @@ def test_a_sign_of_life_extends_the_lease(work: list[Any], how: str) -> None:
     running.heartbeat() if how == "heartbeat" else running.progress(3, 10, "half way")
     assert claim(job.pk) is None
     job.refresh_from_db()
-    assert job.progress == ({} if how == "heartbeat" else {"done": 3, "total": 10, "note": "half way"})
+    assert job.progress == (
+        {} if how == "heartbeat" else {"done": 3, "total": 10, "note": "half way"}
+    )
 
 
 def writes(running: RunningJob) -> list[Callable[[], Any]]:
-    return [running.heartbeat, lambda: running.progress(1, 2), lambda: running.fail("late"), running.finish().__enter__]
+    return [
+        running.heartbeat,
+        lambda: running.progress(1, 2),
+        lambda: running.fail("late"),
+        running.finish().__enter__,
+    ]
 
 
 @pytest.mark.parametrize("taken_over", ["reclaimed", "done by another", "given up"])
-def test_who_lost_the_lease_can_write_nothing(work: list[Any], alice: User, taken_over: str) -> None:
+def test_who_lost_the_lease_can_write_nothing(
+    work: list[Any], alice: User, taken_over: str
+) -> None:
     job = enqueue("note", {})
     zombie = claimed(job)
     expire_lease(job)
@@ -239,8 +267,14 @@ def test_a_job_that_kills_every_worker_is_given_up(work: list[Any]) -> None:
         ("NUL \x00 and \ud800 end", "NUL � and � end"),
     ],
 )
-def test_an_error_is_kept_without_secrets_and_storable(work: list[Any], text: str, kept: str) -> None:
-    queue.run(claimed(enqueue("note", {"error": "x"}) if "\x00" in text else enqueue("note", {"error": text})))
+def test_an_error_is_kept_without_secrets_and_storable(
+    work: list[Any], text: str, kept: str
+) -> None:
+    queue.run(
+        claimed(
+            enqueue("note", {"error": "x"}) if "\x00" in text else enqueue("note", {"error": text})
+        )
+    )
     described = queue.describe(RuntimeError(text))
     assert kept in described
     assert "hunter2" not in described + Job.objects.get().last_error
@@ -288,7 +322,9 @@ def test_the_sweep_runs_what_no_wake_up_reached(work: list[Any]) -> None:
 def old_and_new_rows(user: User) -> None:
     now = timezone.now()
     for number, age in enumerate([timedelta(hours=25)] * 3 + [timedelta(hours=23)]):
-        IdempotencyKey.objects.create(user=user, key=str(number), body_hash="", answer={}, created_at=now - age)
+        IdempotencyKey.objects.create(
+            user=user, key=str(number), body_hash="", answer={}, created_at=now - age
+        )
     for state, age in (("done", 31), ("done", 29), ("failed", 31), ("running", 31)):
         moment = now - timedelta(days=age)
         Job.objects.create(
@@ -302,7 +338,9 @@ def old_and_new_rows(user: User) -> None:
         )
 
 
-def test_prune_forgets_old_answers_and_done_jobs_in_chunks(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prune_forgets_old_answers_and_done_jobs_in_chunks(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("resources_app.jobs.cleanup.CHUNK", 2)
     old_and_new_rows(alice)
     enqueue("prune", {}, key="prune")
@@ -313,7 +351,10 @@ def test_prune_forgets_old_answers_and_done_jobs_in_chunks(alice: User, monkeypa
 
 
 def everything_but(runs: list[Job]) -> dict[str, list[dict[str, Any]]]:
-    rows = {model._meta.label: list(model._base_manager.order_by("pk").values()) for model in _kept_models()}
+    rows = {
+        model._meta.label: list(model._base_manager.order_by("pk").values())
+        for model in _kept_models()
+    }
     own = {job.pk for job in runs}
     rows["resources_app.Job"] = [row for row in rows["resources_app.Job"] if row["id"] not in own]
     return rows

@@ -1,4 +1,6 @@
-"""Test jobs among real processes: run once each, reclaimed from dead workers, and not lost without a broker."""
+"""Test jobs among real processes: run once each, reclaimed from dead workers, and not lost without
+a broker.
+"""
 
 import json
 import os
@@ -106,7 +108,10 @@ def test_a_job_of_a_killed_worker_is_reclaimed_after_its_lease(tmp_path: Path) -
 
 
 def test_without_a_broker_nothing_is_lost(tmp_path: Path) -> None:
-    environment, log = shared_environment(tmp_path, REDIS_URL=f"redis://127.0.0.1:{free_port()}"), tmp_path / "log"
+    environment, log = (
+        shared_environment(tmp_path, REDIS_URL=f"redis://127.0.0.1:{free_port()}"),
+        tmp_path / "log",
+    )
     assert run(environment, WITHOUT_BROKER, log) == "100"
     assert marks(log) == Counter(range(100))
 
@@ -126,7 +131,8 @@ def test_a_frozen_broker_holds_up_nobody_and_nothing_is_lost(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(
-    connection.vendor != "postgresql", reason="SQLite has one writer at a time: nobody can claim meanwhile"
+    connection.vendor != "postgresql",
+    reason="SQLite has one writer at a time: nobody can claim meanwhile",
 )
 def test_a_job_that_was_joined_starts_only_when_what_joined_it_can_be_seen() -> None:
     job = queue.enqueue("mark", {}, key="k")

@@ -1,4 +1,6 @@
-"""Test file:// links: found in markdown, made portable where a root holds the file; addresses resolved locally."""
+"""Test file:// links: found in markdown, made portable where a root holds the file; addresses
+resolved locally.
+"""
 
 from io import StringIO
 from pathlib import Path
@@ -88,11 +90,19 @@ def convert(*arguments: str) -> str:
     return out.getvalue()
 
 
-def test_links_inside_a_root_become_portable_everywhere_and_the_others_are_named(root: Path, alice: User) -> None:
-    link, spaced, foreign = f"file://{root}/a.md", f"file://{root}/adr/my%20file.md", "file:///Users/g/x.md"
+def test_links_inside_a_root_become_portable_everywhere_and_the_others_are_named(
+    root: Path, alice: User
+) -> None:
+    link, spaced, foreign = (
+        f"file://{root}/a.md",
+        f"file://{root}/adr/my%20file.md",
+        "file:///Users/g/x.md",
+    )
     text = f"See [it]({link}), [that]({spaced}) and {foreign}.\n"
     task = make_task(
-        description=text, references=[{"url": link, "title": "A"}, {"url": foreign}], evidence=[f"in {link}"]
+        description=text,
+        references=[{"url": link, "title": "A"}, {"url": foreign}],
+        evidence=[f"in {link}"],
     )
     epic = make_epic(description=link)
     comment = write_path.add_comment(as_actor(alice), task_uri(task), f"read {link}")
@@ -104,7 +114,10 @@ def test_links_inside_a_root_become_portable_everywhere_and_the_others_are_named
     assert f"warning: mcp://backlog/tasks/{task.ref} description: {foreign} stays" in dry
 
     assert "8 links converted in 4 places, 3 left" in convert("--apply")
-    new, new_spaced = "mcp://backlog/resources/docs/a.md", "mcp://backlog/resources/docs/adr/my%20file.md"
+    new, new_spaced = (
+        "mcp://backlog/resources/docs/a.md",
+        "mcp://backlog/resources/docs/adr/my%20file.md",
+    )
     converted = f"See [it]({new}), [that]({new_spaced}) and {foreign}.\n"
     task = Task.objects.get(pk=task.pk)
     assert (task.description, task.evidence) == (converted, [f"in {new}"])
@@ -114,11 +127,16 @@ def test_links_inside_a_root_become_portable_everywhere_and_the_others_are_named
     assert Resource.objects.get(path="resources/notes.md").content == converted
     written = Change.objects.filter(pk__gt=0).order_by("-pk")[:4]
     assert {(change.via, change.author) for change in written} == {("import", None)}
-    assert len({change.batch for change in written}) == 4 and None not in {change.batch for change in written}
+    assert len({change.batch for change in written}) == 4 and None not in {
+        change.batch for change in written
+    }
     assert task.version == 2
 
     after = Change.objects.count()
-    assert "0 links converted in 0 places, 3 left" in convert("--apply") and Change.objects.count() == after
+    assert (
+        "0 links converted in 0 places, 3 left" in convert("--apply")
+        and Change.objects.count() == after
+    )
 
 
 def test_a_link_by_a_symbolic_link_is_converted_to_the_real_file(root: Path) -> None:
@@ -136,7 +154,9 @@ def test_a_converted_link_keeps_its_fragment(root: Path, fragment: str) -> None:
     assert Task.objects.get(pk=task.pk).description == new
 
 
-@pytest.mark.parametrize("tail", ["absent.md", "absent.md#L3", "a%.md", "../docs/a.md", "%2e%2e/x", ""])
+@pytest.mark.parametrize(
+    "tail", ["absent.md", "absent.md#L3", "a%.md", "../docs/a.md", "%2e%2e/x", ""]
+)
 def test_what_would_not_resolve_is_left_with_a_reason(root: Path, tail: str) -> None:
     task = make_task(description=f"file://{root}/{tail}")
     assert "0 links converted in 0 places, 1 left" in convert("--apply")
@@ -185,4 +205,8 @@ def test_what_has_no_local_file_says_so(root: Path, uri: str, reason: str) -> No
 
 
 def test_a_fragment_does_not_keep_an_address_from_its_file(root: Path) -> None:
-    assert resolve("mcp://backlog/resources/docs/a.md#L3") == resolve(f"file://{root}/a.md#top") == f"{root}/a.md"
+    assert (
+        resolve("mcp://backlog/resources/docs/a.md#L3")
+        == resolve(f"file://{root}/a.md#top")
+        == f"{root}/a.md"
+    )

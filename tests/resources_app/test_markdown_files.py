@@ -1,4 +1,6 @@
-"""Test a task as markdown with frontmatter, as its /file and /metadata addresses and the export show it."""
+"""Test a task as markdown with frontmatter, as its /file and /metadata addresses and the export
+show it.
+"""
 
 import datetime
 
@@ -30,17 +32,30 @@ def test_our_fields_come_in_a_fixed_order_and_empty_ones_are_left_out() -> None:
         blocked_reason=["Because"],
         references=[{"url": "https://a.example"}],
     )
-    assert item_markdown(full) == (
-        "---\nid: TASK-0001\ntitle: 'A: b'\nstatus: blocked\ntype: task\nepic_id: EPIC-0001\npriority: high\n"
-        "labels:\n  - x\nassignee: zoe\ndue_date: '2026-02-01'\nreferences:\n  - url: https://a.example\n"
-        "blocked_reason:\n  - Because\n"
-        f"created_at: '{write_time(full.created_at)}'\nupdated_at: '{write_time(full.updated_at)}'\n---\nText\n"
+    assert (
+        item_markdown(full)
+        == "---\nid: TASK-0001\ntitle: 'A: b'\nstatus: blocked\ntype: task\nepic_id:"
+        " EPIC-0001\npriority: high\nlabels:\n  - x\nassignee: zoe\ndue_date:"
+        " '2026-02-01'\nreferences:\n  - url: https://a.example\nblocked_reason:\n  -"
+        f" Because\ncreated_at: '{write_time(full.created_at)}'\nupdated_at:"
+        f" '{write_time(full.updated_at)}'\n---\nText\n"
     )
-    assert list(item_frontmatter(make_task())) == ["id", "title", "status", "type", "created_at", "updated_at"]
+    assert list(item_frontmatter(make_task())) == [
+        "id",
+        "title",
+        "status",
+        "type",
+        "created_at",
+        "updated_at",
+    ]
 
 
 def test_keys_of_an_imported_file_come_last_and_sorted() -> None:
-    extra = {"zeta": 1, "alpha": {"b": [{"d": 1, "c": 2}], "a": None}, "_backlog": {"digests": {"title": "x"}}}
+    extra = {
+        "zeta": 1,
+        "alpha": {"b": [{"d": 1, "c": 2}], "a": None},
+        "_backlog": {"digests": {"title": "x"}},
+    }
     task = write_path.create_item(system(), "task", {"title": "T"}, extra=extra)
     facts = item_frontmatter(task)
     assert list(facts)[-2:] == ["alpha", "zeta"]
@@ -51,7 +66,11 @@ def test_keys_of_an_imported_file_come_last_and_sorted() -> None:
 
 def test_an_earlier_version_is_shown_as_it_was() -> None:
     task = make_task(title="Before", description="Old")
-    write_path.write(system(), task_uri(task), {"type": "merge", "value": {"title": "After", "description": "New"}})
+    write_path.write(
+        system(),
+        task_uri(task),
+        {"type": "merge", "value": {"title": "After", "description": "New"}},
+    )
     task.refresh_from_db()
     then = revisions.document_at("task", task.pk, 1)
     assert item_frontmatter(task, then)["title"] == "Before"
@@ -60,7 +79,10 @@ def test_an_earlier_version_is_shown_as_it_was() -> None:
 
 def test_what_is_shown_can_be_read_back() -> None:
     task = make_task(
-        title="T", description="\n---\nid: TASK-0009\n---\n", evidence=["- a\n\n  b "], labels=["on", "1.0"]
+        title="T",
+        description="\n---\nid: TASK-0009\n---\n",
+        evidence=["- a\n\n  b "],
+        labels=["on", "1.0"],
     )
     read = read_item_file("tasks/TASK-0001.md", item_markdown(task))
     assert (read.ref, read.warnings, read.kept) == ("TASK-0001", [], {})

@@ -28,18 +28,25 @@ def root(tmp_path: Path) -> Path:
 def run(root: Path, *arguments: str, shell: str = "sh", **over: str) -> tuple[int, str, str]:
     environment = {
         "PATH": "/usr/bin:/bin",
-        "BACKLOG_RESOURCE_ROOTS": f"docs={root}, docs/inner={root.parent}/inner,artifacts/logs={root}/",
+        "BACKLOG_RESOURCE_ROOTS": (
+            f"docs={root}, docs/inner={root.parent}/inner,artifacts/logs={root}/"
+        ),
         "BACKLOG_EXPORT_DIR": f"{root.parent}/export",
     } | over
     command = [shell, *(["sh"] if shell == "busybox" else []), str(SCRIPT), *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=30, check=False
+    )
     return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_it_parses_and_resolves_in_every_shell_at_hand(root: Path, shell: str) -> None:
     assert (
-        subprocess.run([shell, *(["sh"] if shell == "busybox" else []), "-n", str(SCRIPT)], check=False).returncode == 0
+        subprocess.run(
+            [shell, *(["sh"] if shell == "busybox" else []), "-n", str(SCRIPT)], check=False
+        ).returncode
+        == 0
     )
     uri = "mcp://backlog/resources/docs/adr/0001%20%D0%B6%20%25.md"
     assert run(root, uri, shell=shell) == (0, f"{root}/adr/0001 ж %.md\n", "")

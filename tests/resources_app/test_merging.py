@@ -1,4 +1,6 @@
-"""Test two edits of one text: changes of one side are taken, changes of both are shown as conflicts."""
+"""Test two edits of one text: changes of one side are taken, changes of both are shown as
+conflicts.
+"""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,6 @@
-"""Test operations as pure functions: the examples of ADR 0001 and the laws that hold for every value."""
+"""Test operations as pure functions: the examples of ADR 0001 and the laws that hold for every
+value.
+"""
 
 import copy
 import re
@@ -8,7 +10,14 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from resources_app.editing.operations import ALLOWED, ARGUMENTS, PREVIEW_LENGTH, Shape, apply_operation, deep_merge
+from resources_app.editing.operations import (
+    ALLOWED,
+    ARGUMENTS,
+    PREVIEW_LENGTH,
+    Shape,
+    apply_operation,
+    deep_merge,
+)
 from resources_app.errors import BacklogError, InvalidOperation, OperationFailed, ValidationFailed
 
 # Characters that a pattern language would treat as syntax, or that careless text code mangles.
@@ -18,7 +27,9 @@ PIECES = st.text(alphabet=ALPHABET, min_size=1, max_size=6)
 ARRAYS = st.lists(st.text(alphabet="abc", max_size=2), max_size=8)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 OBJECTS = st.dictionaries(st.sampled_from("abcd"), JSON, max_size=4)
@@ -42,11 +53,17 @@ def apply_array(array: list[Any], kind: str, /, **arguments: Any) -> list[Any]:
 def test_str_replace_changes_one_section() -> None:
     text = "# Task\n\n## Old Section\nOld content\n\n## Next\n"
     operation = {"old_str": "## Old Section\nOld content", "new_str": "## New Section\nNew content"}
-    assert apply_text(text, "str_replace", **operation) == "# Task\n\n## New Section\nNew content\n\n## Next\n"
+    assert (
+        apply_text(text, "str_replace", **operation)
+        == "# Task\n\n## New Section\nNew content\n\n## Next\n"
+    )
 
 
 def test_append_adds_to_the_end() -> None:
-    assert apply_text("# Task", "append", content="\n## New Section\n...") == "# Task\n## New Section\n..."
+    assert (
+        apply_text("# Task", "append", content="\n## New Section\n...")
+        == "# Task\n## New Section\n..."
+    )
 
 
 def test_array_append_adds_evidence() -> None:
@@ -55,7 +72,9 @@ def test_array_append_adds_evidence() -> None:
 
 
 def test_set_gives_a_scalar_its_value() -> None:
-    assert apply_operation("open", {"type": "set", "value": "in_progress"}, "scalar") == "in_progress"
+    assert (
+        apply_operation("open", {"type": "set", "value": "in_progress"}, "scalar") == "in_progress"
+    )
 
 
 def test_a_missing_old_str_answers_as_in_the_adr() -> None:
@@ -81,14 +100,18 @@ def test_a_missing_old_str_answers_as_in_the_adr() -> None:
 @example("cafe", "\u0301", "", "!")
 @example("👩", "\u200d", "", "🚀")
 @example("a\r", "\n", "\r\n", "b\r\n")
-def test_str_replace_is_literal_and_leaves_every_other_character(before: str, old: str, new: str, after: str) -> None:
+def test_str_replace_is_literal_and_leaves_every_other_character(
+    before: str, old: str, new: str, after: str
+) -> None:
     text = before + old + after
     assume(text.find(old) == text.rfind(old))
     assert apply_text(text, "str_replace", old_str=old, new_str=new) == before + new + after
 
 
 @given(TEXTS, PIECES, PIECES, TEXTS)
-def test_str_replace_and_its_inverse_give_the_text_back(before: str, old: str, new: str, after: str) -> None:
+def test_str_replace_and_its_inverse_give_the_text_back(
+    before: str, old: str, new: str, after: str
+) -> None:
     text, changed = before + old + after, before + new + after
     assume(text.find(old) == text.rfind(old) and changed.find(new) == changed.rfind(new))
     there = apply_text(text, "str_replace", old_str=old, new_str=new)
@@ -98,7 +121,9 @@ def test_str_replace_and_its_inverse_give_the_text_back(before: str, old: str, n
 @given(st.lists(TEXTS, min_size=2, max_size=4), PIECES, TEXTS)
 def test_replace_all_does_what_replace_of_python_does(parts: list[str], old: str, new: str) -> None:
     text = old.join(parts)
-    assert apply_text(text, "str_replace", old_str=old, new_str=new, replace_all=True) == text.replace(old, new)
+    assert apply_text(
+        text, "str_replace", old_str=old, new_str=new, replace_all=True
+    ) == text.replace(old, new)
 
 
 @given(TEXTS, TEXTS)
@@ -119,8 +144,14 @@ def lines_of(text: str) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
 
 
-@given(st.lists(st.sampled_from(["one", "", "two\r", "3\u2028"]), min_size=1, max_size=6), st.booleans(), st.data())
-def test_insert_puts_whole_lines_at_any_line(lines: list[str], ended: bool, data: st.DataObject) -> None:
+@given(
+    st.lists(st.sampled_from(["one", "", "two\r", "3\u2028"]), min_size=1, max_size=6),
+    st.booleans(),
+    st.data(),
+)
+def test_insert_puts_whole_lines_at_any_line(
+    lines: list[str], ended: bool, data: st.DataObject
+) -> None:
     text = "\n".join(lines) + ("\n" if ended else "")
     total = len(lines_of(text))
     line = data.draw(st.integers(0, total))
@@ -176,7 +207,9 @@ def test_an_empty_old_str_is_refused() -> None:
 
 
 @given(ARRAYS, st.text(max_size=2), st.data())
-def test_array_operations_do_what_python_lists_do(value: list[str], entry: str, data: st.DataObject) -> None:
+def test_array_operations_do_what_python_lists_do(
+    value: list[str], entry: str, data: st.DataObject
+) -> None:
     index = data.draw(st.integers(0, len(value)))
     model = list(value)
     model.insert(index, entry)
@@ -190,7 +223,9 @@ def test_array_operations_do_what_python_lists_do(value: list[str], entry: str, 
 
 
 @given(ARRAYS, st.data())
-def test_array_remove_by_value_takes_the_first_that_is_equal(value: list[str], data: st.DataObject) -> None:
+def test_array_remove_by_value_takes_the_first_that_is_equal(
+    value: list[str], data: st.DataObject
+) -> None:
     assume(value)
     model = list(value)
     entry = data.draw(st.sampled_from(value))
@@ -213,7 +248,9 @@ def test_array_append_then_remove_gives_the_array_back(value: list[str], entry: 
         ([], {"type": "array_remove", "index": 0}),
     ],
 )
-def test_an_index_outside_the_array_fails_and_says_the_range(value: list[str], operation: dict[str, Any]) -> None:
+def test_an_index_outside_the_array_fails_and_says_the_range(
+    value: list[str], operation: dict[str, Any]
+) -> None:
     with pytest.raises(OperationFailed) as caught:
         apply_operation(value, operation, "array")
     assert caught.value.details["index"] == operation["index"]
@@ -242,7 +279,9 @@ def test_set_changes_one_field_of_an_object() -> None:
 
 
 def test_delete_field_empties_one_field_of_an_object() -> None:
-    after = apply_operation({"title": "a", "assignee": "bob"}, {"type": "delete_field", "field": "assignee"}, "object")
+    after = apply_operation(
+        {"title": "a", "assignee": "bob"}, {"type": "delete_field", "field": "assignee"}, "object"
+    )
     assert after == {"title": "a", "assignee": None}
 
 
@@ -254,7 +293,9 @@ def test_delete_field_of_an_absent_field_names_those_that_exist() -> None:
 
 def test_merge_is_deep_and_replaces_lists() -> None:
     before = {"a": {"x": 1, "y": [1, 2]}, "b": 1}
-    after = apply_operation(before, {"type": "merge", "value": {"a": {"y": [3], "z": 4}, "c": None}}, "object")
+    after = apply_operation(
+        before, {"type": "merge", "value": {"a": {"y": [3], "z": 4}, "c": None}}, "object"
+    )
     assert after == {"a": {"x": 1, "y": [3], "z": 4}, "b": 1, "c": None}
 
 
@@ -272,9 +313,13 @@ def test_merging_nothing_or_itself_changes_nothing(value: dict[str, Any]) -> Non
 
 
 @given(OBJECTS, OBJECTS)
-def test_merge_keeps_what_the_patch_does_not_name(value: dict[str, Any], patch: dict[str, Any]) -> None:
+def test_merge_keeps_what_the_patch_does_not_name(
+    value: dict[str, Any], patch: dict[str, Any]
+) -> None:
     merged = deep_merge(value, patch)
-    assert {key: merged[key] for key in value if key not in patch} == {k: v for k, v in value.items() if k not in patch}
+    assert {key: merged[key] for key in value if key not in patch} == {
+        k: v for k, v in value.items() if k not in patch
+    }
     assert set(merged) == set(value) | set(patch)
 
 
@@ -287,24 +332,43 @@ def test_merge_takes_only_an_object() -> None:
 # Every shape
 
 
-VALUES: dict[Shape, Any] = {"text": "a\nb", "scalar": "open", "array": ["a", "b"], "object": {"a": 1}}
+VALUES: dict[Shape, Any] = {
+    "text": "a\nb",
+    "scalar": "open",
+    "array": ["a", "b"],
+    "object": {"a": 1},
+}
 SHAPES: list[Shape] = list(VALUES)
-SOME = {"old_str": "a", "new_str": "c", "line": 1, "content": "b", "value": "c", "field": "a", "index": 0, "version": 1}
+SOME = {
+    "old_str": "a",
+    "new_str": "c",
+    "line": 1,
+    "content": "b",
+    "value": "c",
+    "field": "a",
+    "index": 0,
+    "version": 1,
+}
 
 
 KINDS: list[Any] = [*ARGUMENTS, "nonsense", "", None, 3, ["set"], {"type": "set"}]
 
 
 @pytest.mark.parametrize(
-    ("shape", "kind"), [(shape, kind) for shape in SHAPES for kind in KINDS if kind not in ALLOWED[shape]]
+    ("shape", "kind"),
+    [(shape, kind) for shape in SHAPES for kind in KINDS if kind not in ALLOWED[shape]],
 )
-def test_an_operation_that_does_not_fit_is_refused_with_the_allowed_ones(shape: Shape, kind: Any) -> None:
+def test_an_operation_that_does_not_fit_is_refused_with_the_allowed_ones(
+    shape: Shape, kind: Any
+) -> None:
     with pytest.raises(InvalidOperation) as caught:
         apply_operation(VALUES[shape], {"type": kind}, shape)
     assert caught.value.details == {"operation": kind, "allowed": list(ALLOWED[shape])}
 
 
-@pytest.mark.parametrize(("shape", "kind"), [(shape, kind) for shape in SHAPES for kind in ALLOWED[shape]])
+@pytest.mark.parametrize(
+    ("shape", "kind"), [(shape, kind) for shape in SHAPES for kind in ALLOWED[shape]]
+)
 def test_an_unknown_argument_is_refused_with_the_known_ones(shape: Shape, kind: str) -> None:
     required, optional = ARGUMENTS[kind]
     operation = {"type": kind, **{name: SOME[name] for name in required}, "colour": "red"}
@@ -315,7 +379,12 @@ def test_an_unknown_argument_is_refused_with_the_known_ones(shape: Shape, kind: 
 
 @pytest.mark.parametrize(
     ("shape", "kind", "missing"),
-    [(shape, kind, name) for shape in SHAPES for kind in ALLOWED[shape] for name in ARGUMENTS[kind][0]],
+    [
+        (shape, kind, name)
+        for shape in SHAPES
+        for kind in ALLOWED[shape]
+        for name in ARGUMENTS[kind][0]
+    ],
 )
 def test_a_missing_argument_is_named(shape: Shape, kind: str, missing: str) -> None:
     required, _ = ARGUMENTS[kind]

@@ -1,4 +1,6 @@
-"""Test that prepared queries return what the queryset itself returns, for each value, caller and thread."""
+"""Test that prepared queries return what the queryset itself returns, for each value, caller and
+thread.
+"""
 
 import gc
 from concurrent.futures import ThreadPoolExecutor
@@ -18,11 +20,21 @@ from tests.factories import as_actor, make_task
 
 @pytest.mark.django_db
 def test_rows_come_as_from_the_queryset_with_what_belongs_to_them(alice: User) -> None:
-    tasks = [make_task(title="One", assignee="alice", labels=["a"]), make_task(title="Two"), make_task(title="One")]
-    asked = Prepared(Task.objects.filter(title=Given("title", CharField())).select_related("assignee").order_by("pk"))
+    tasks = [
+        make_task(title="One", assignee="alice", labels=["a"]),
+        make_task(title="Two"),
+        make_task(title="One"),
+    ]
+    asked = Prepared(
+        Task.objects.filter(title=Given("title", CharField()))
+        .select_related("assignee")
+        .order_by("pk")
+    )
     first, last = asked.run(title="One")
     assert (first.pk, last.pk) == (tasks[0].pk, tasks[2].pk)
-    assert first.labels == ["a"] and last.assignee is None and first.created_at == tasks[0].created_at
+    assert (
+        first.labels == ["a"] and last.assignee is None and first.created_at == tasks[0].created_at
+    )
     connection.force_debug_cursor = True
     try:
         before = len(connection.queries_log)
@@ -42,7 +54,9 @@ def test_what_can_match_nothing_asks_nothing() -> None:
 @pytest.mark.parametrize("count", [0, 1, 2, 5, 6, 21, 101])
 def test_several_numbers_of_any_count(count: int) -> None:
     tasks = [make_task(title=f"Task {number}") for number in range(3)]
-    numbers = [task.pk for task in tasks[: min(count, 3)]] + list(range(10**6, 10**6 + max(0, count - 3)))
+    numbers = [task.pk for task in tasks[: min(count, 3)]] + list(
+        range(10**6, 10**6 + max(0, count - 3))
+    )
     found = run_for(numbers, "test", lambda given: Task.objects.filter(pk__in=given).order_by("pk"))
     assert [task.pk for task in found] == [task.pk for task in tasks[: min(count, 3)]]
 
@@ -56,14 +70,18 @@ def test_memory_is_bounded_and_makes_once() -> None:
 
 
 @pytest.mark.django_db
-def test_people_share_a_query_only_with_those_who_see_the_same(alice: User, bob: User, carol: User) -> None:
+def test_people_share_a_query_only_with_those_who_see_the_same(
+    alice: User, bob: User, carol: User
+) -> None:
     Group.objects.create(name="design").user_set.add(alice)
     make_task(title="For designers", groups=["design"])
     make_task(title="For all")
 
     def titles(user: User) -> list[str]:
         fresh = User.objects.get(pk=user.pk)
-        return sorted(row["title"] for row in read(as_actor(fresh), "mcp://backlog/tasks").contents["results"])
+        return sorted(
+            row["title"] for row in read(as_actor(fresh), "mcp://backlog/tasks").contents["results"]
+        )
 
     for _ in range(2):
         assert titles(alice) == titles(carol) == ["For all", "For designers"]
@@ -85,12 +103,16 @@ def test_what_one_thread_prepared_another_runs_on_its_own_connection() -> None:
             connection.close()
 
     with ThreadPoolExecutor(1) as threads:
-        assert threads.submit(elsewhere).result() == [found.pk for found in asked.run()] == [task.pk]
+        assert (
+            threads.submit(elsewhere).result() == [found.pk for found in asked.run()] == [task.pk]
+        )
     assert module._prepared.get("test of threads", lambda: Prepared(Task.objects.none())) is asked
 
 
 @pytest.mark.django_db
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no statements that it plans ahead")
+@pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="SQLite has no statements that it plans ahead"
+)
 @pytest.mark.parametrize("is_behind_bouncer", [False, True])
 def test_what_is_asked_often_is_planned_once_unless_a_bouncer_is_between(
     is_behind_bouncer: bool, monkeypatch: pytest.MonkeyPatch
@@ -103,11 +125,14 @@ def test_what_is_asked_often_is_planned_once_unless_a_bouncer_is_between(
         assert len(asked.run(title=title)) == (title == "Often")
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT generic_plans + custom_plans > 1 FROM pg_prepared_statements WHERE statement = %s",
+            "SELECT generic_plans + custom_plans > 1 FROM pg_prepared_statements WHERE statement"
+            " = %s",
             [asked._sql.replace("%s", "$1")],
         )
         assert cursor.fetchall() == ([] if is_behind_bouncer else [(True,)])
-    assert connection.connection.prepare_threshold is None, "the values of other statements would be remembered"
+    assert connection.connection.prepare_threshold is None, (
+        "the values of other statements would be remembered"
+    )
     with CaptureQueriesContext(connection) as queries:
         asked.run(title="Often")
     assert "'Often'" in queries[0]["sql"]

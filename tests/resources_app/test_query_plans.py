@@ -1,4 +1,6 @@
-"""Test that at 100,000 tasks a list reads one page: filters and sorts use an index, nothing is sorted or scanned."""
+"""Test that at 100,000 tasks a list reads one page: filters and sorts use an index, nothing is
+sorted or scanned.
+"""
 
 import json
 from collections.abc import Iterator
@@ -38,10 +40,15 @@ def page_plan(user: User, query_string: str) -> str:
 
 
 def plan_for_any_value(user: User, query_string: str) -> str:
-    """Return the generic plan that PostgreSQL caches for a prepared statement of resources_app.database.prepared."""
+    """Return the generic plan that PostgreSQL caches for a prepared statement of
+    resources_app.database.prepared.
+    """
     sql, params = page_of(user, query_string).query.sql_with_params()
     with connection.cursor() as cursor:
-        cursor.execute("EXPLAIN (GENERIC_PLAN) " + sql % tuple(f"${place}" for place in range(1, len(params) + 1)))
+        cursor.execute(
+            "EXPLAIN (GENERIC_PLAN) "
+            + sql % tuple(f"${place}" for place in range(1, len(params) + 1))
+        )
         return "\n".join(line for (line,) in cursor.fetchall())
 
 
@@ -56,7 +63,9 @@ def test_every_sort_walks_an_index(many_tasks: None, db: None, sort: str, order:
 
 
 @pytest.mark.parametrize("sort", SORTS)
-def test_a_page_deep_inside_starts_at_its_place_in_the_index(many_tasks: None, db: None, sort: str) -> None:
+def test_a_page_deep_inside_starts_at_its_place_in_the_index(
+    many_tasks: None, db: None, sort: str
+) -> None:
     bob = make_user("bob", "viewer")
     query = parse_query(Task, [("sort", sort), ("offset", "70000"), ("limit", "10")])
     cursor = fetch_page(Task.objects.visible_to(bob).live(), query).next_cursor
@@ -65,31 +74,51 @@ def test_a_page_deep_inside_starts_at_its_place_in_the_index(many_tasks: None, d
     assert "SEARCH" in plan if connection.vendor == "sqlite" else "Index Cond" in plan, plan
 
 
-@pytest.mark.parametrize("condition", ["status=open", "epic_id=EPIC-0003", "priority=urgent", "assignee=owner"])
-def test_filters_use_their_index_and_need_no_sort(many_tasks: None, db: None, condition: str) -> None:
+@pytest.mark.parametrize(
+    "condition", ["status=open", "epic_id=EPIC-0003", "priority=urgent", "assignee=owner"]
+)
+def test_filters_use_their_index_and_need_no_sort(
+    many_tasks: None, db: None, condition: str
+) -> None:
     plan = page_plan(make_user("bob", "viewer"), condition)
     assert "USE TEMP B-TREE" not in plan and "Sort" not in plan, plan
     assert "SEARCH" in plan if connection.vendor == "sqlite" else "Index" in plan, plan
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite keeps no plan for any value")
-@pytest.mark.parametrize("condition", ["", "status=open", "priority=urgent", "status=open&priority=high"])
-def test_the_plan_for_any_value_walks_an_index_too(many_tasks: None, db: None, condition: str) -> None:
+@pytest.mark.parametrize(
+    "condition", ["", "status=open", "priority=urgent", "status=open&priority=high"]
+)
+def test_the_plan_for_any_value_walks_an_index_too(
+    many_tasks: None, db: None, condition: str
+) -> None:
     plan = plan_for_any_value(make_user("bob", "viewer"), condition)
-    assert "Sort" not in plan and "Seq Scan on resources_app_task " not in plan and "Index" in plan, plan
+    assert (
+        "Sort" not in plan and "Seq Scan on resources_app_task " not in plan and "Index" in plan
+    ), plan
 
 
 def test_a_label_is_found_through_its_rows(many_tasks: None, db: None) -> None:
     plan = page_plan(make_user("bob", "viewer"), "label=label-7")
-    assert "INDEX" in plan.upper() and "tasklabel" in plan and "Seq Scan on resources_app_task " not in plan, plan
+    assert (
+        "INDEX" in plan.upper()
+        and "tasklabel" in plan
+        and "Seq Scan on resources_app_task " not in plan
+    ), plan
 
 
 def test_what_depends_on_a_task_is_found_through_its_rows(many_tasks: None, db: None) -> None:
     plan = page_plan(make_user("bob", "viewer"), "depends_on=TASK-0007")
-    assert "INDEX" in plan.upper() and "taskdependency" in plan and "Seq Scan on resources_app_task " not in plan, plan
+    assert (
+        "INDEX" in plan.upper()
+        and "taskdependency" in plan
+        and "Seq Scan on resources_app_task " not in plan
+    ), plan
 
 
-@pytest.mark.parametrize("condition", ["created_at>2101-01-01", "updated_at<=2001-01-01", "created_at:today"])
+@pytest.mark.parametrize(
+    "condition", ["created_at>2101-01-01", "updated_at<=2001-01-01", "created_at:today"]
+)
 def test_a_range_of_days_is_read_from_its_index(many_tasks: None, db: None, condition: str) -> None:
     name = condition[:10]
     plan = page_plan(make_user("bob", "viewer"), f"filter={condition}&sort={name}")

@@ -27,8 +27,12 @@ TEXTS = st.text(UTF8, max_size=60) | st.text("\n\r-# \t:'\"|>ab", max_size=40)
 LINES = st.text(UTF8, min_size=1, max_size=40).filter(
     lambda text: clean_line("line", text).strip() and len(text.splitlines()) == 1
 )
-NAMES = st.text(string.ascii_letters + string.digits + "_-. ", min_size=1, max_size=20).filter(str.strip)
-MOMENTS = st.datetimes(datetime.datetime(1980, 1, 1), datetime.datetime(2100, 1, 1), timezones=st.just(datetime.UTC))
+NAMES = st.text(string.ascii_letters + string.digits + "_-. ", min_size=1, max_size=20).filter(
+    str.strip
+)
+MOMENTS = st.datetimes(
+    datetime.datetime(1980, 1, 1), datetime.datetime(2100, 1, 1), timezones=st.just(datetime.UTC)
+)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**15), 10**15) | TEXTS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
@@ -47,7 +51,10 @@ FIELDS = st.fixed_dictionaries(
         "evidence": ENTRIES,
         "blocked_reason": ENTRIES,
         "references": st.lists(
-            st.fixed_dictionaries({"url": st.just("https://a.example/?q=1#x")}, optional={"title": TEXTS}), max_size=2
+            st.fixed_dictionaries(
+                {"url": st.just("https://a.example/?q=1#x")}, optional={"title": TEXTS}
+            ),
+            max_size=2,
         ),
         "groups": st.lists(st.sampled_from(["night shift", "security"]), max_size=2),
     },
@@ -55,20 +62,29 @@ FIELDS = st.fixed_dictionaries(
 EXTRAS = st.dictionaries(LINES.map(lambda name: f"x {name}"), VALUES, max_size=3)
 COMMENTS = st.lists(
     st.tuples(
-        st.sampled_from(["zoe", "yan", "carol"]), st.sampled_from(["", "claude-code"]), TEXTS.filter(str.strip), MOMENTS
+        st.sampled_from(["zoe", "yan", "carol"]),
+        st.sampled_from(["", "claude-code"]),
+        TEXTS.filter(str.strip),
+        MOMENTS,
     ),
     max_size=3,
 )
-ITEMS = st.lists(st.tuples(FIELDS, EXTRAS, MOMENTS, MOMENTS, COMMENTS, st.booleans()), min_size=1, max_size=4)
+ITEMS = st.lists(
+    st.tuples(FIELDS, EXTRAS, MOMENTS, MOMENTS, COMMENTS, st.booleans()), min_size=1, max_size=4
+)
 
-BACKLOGS = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+BACKLOGS = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 def make_items(kind: str, items: list[Any], **shared: Any) -> list[str]:
     refs: list[str] = []
     for fields, extra, created, updated, comments, archived in items:
         values = fields | shared | ({"depends_on": refs[-2:]} if kind == "task" else {})
-        item = write_path.create_item(system(), kind, values, extra=extra, created_at=created, updated_at=updated)
+        item = write_path.create_item(
+            system(), kind, values, extra=extra, created_at=created, updated_at=updated
+        )
         refs.append(item.ref)
         uri = f"mcp://backlog/{kind}s/{item.ref}"
         for author, agent, body, moment in comments:
@@ -80,11 +96,17 @@ def make_items(kind: str, items: list[Any], **shared: Any) -> list[str]:
 
 
 def documents() -> list[dict[str, Any]]:
-    """Return every task, epic and comment, without what cannot survive: users without an account, and the import's own
-    notes.
+    """Return every task, epic and comment, without what cannot survive: users without an account,
+    and the import's own notes.
     """
-    items = [document_of(item) | {"id": item.ref} for model in (Epic, Task) for item in model.objects.order_by("pk")]
-    kept = [item | {"extra": kept_keys(item) | {"assignee": None}, "assignee": None} for item in items]
+    items = [
+        document_of(item) | {"id": item.ref}
+        for model in (Epic, Task)
+        for item in model.objects.order_by("pk")
+    ]
+    kept = [
+        item | {"extra": kept_keys(item) | {"assignee": None}, "assignee": None} for item in items
+    ]
     comments = Comment.objects.order_by("task", "epic", "created_at", "pk")
     return [*kept, *comments.values("task", "epic", "agent", "body", "created_at", "updated_at")]
 
@@ -103,7 +125,9 @@ def assert_survives() -> None:
         assert contents_of(second) == contents_of(first)
         again = run_import(second)
         assert not [what for what in again.counts if "unchanged" not in what]
-        assert versions == [item.version for model in (Epic, Task) for item in model.objects.order_by("pk")]
+        assert versions == [
+            item.version for model in (Epic, Task) for item in model.objects.order_by("pk")
+        ]
 
 
 @pytest.mark.django_db
@@ -143,7 +167,9 @@ def test_the_demo_survives_export_and_import() -> None:
 @pytest.mark.django_db
 def test_people_and_groups_that_are_there_are_found_again() -> None:
     zoe = make_user("zoe", "contributor", "security")
-    task = write_path.create_item(as_actor(zoe), "task", {"title": "Ours", "assignee": "zoe", "groups": ["security"]})
+    task = write_path.create_item(
+        as_actor(zoe), "task", {"title": "Ours", "assignee": "zoe", "groups": ["security"]}
+    )
     write_path.add_comment(as_actor(zoe), f"mcp://backlog/tasks/{task.ref}", "Mine")
     with tempfile.TemporaryDirectory() as folder:
         run_export(Path(folder))
@@ -173,7 +199,9 @@ def test_a_restriction_to_a_group_that_is_gone_still_hides_the_task() -> None:
 @pytest.mark.django_db
 def test_lists_longer_than_frontmatter_may_be_survive() -> None:
     evidence = [f"{number}: " + "log line " * 900 for number in range(12)]
-    write_path.create_item(system(), "task", {"title": "Long", "description": "Text", "evidence": evidence})
+    write_path.create_item(
+        system(), "task", {"title": "Long", "description": "Text", "evidence": evidence}
+    )
     assert_survives()
     assert Task.objects.get().evidence == evidence
 
@@ -182,16 +210,39 @@ def test_lists_longer_than_frontmatter_may_be_survive() -> None:
 def test_files_survive_with_what_their_bytes_do_not_say() -> None:
     make_user("zoe", "contributor", "security")
     binary = bytes(range(256))
-    stored_files.create_resource(system(), "resources/docs/plain.md", "# Heading\r\n\ufeffText", title="")
     stored_files.create_resource(
-        system(), "resources/docs/told.md", "# Heading\n", title="Another", description="Why", tags=["a"]
+        system(), "resources/docs/plain.md", "# Heading\r\n\ufeffText", title=""
     )
-    stored_files.create_resource(system(), "artifacts/logo.bin", binary, mime_type="image/tiff", groups=["security"])
+    stored_files.create_resource(
+        system(),
+        "resources/docs/told.md",
+        "# Heading\n",
+        title="Another",
+        description="Why",
+        tags=["a"],
+    )
+    stored_files.create_resource(
+        system(), "artifacts/logo.bin", binary, mime_type="image/tiff", groups=["security"]
+    )
     stored_files.create_resource(system(), "artifacts/empty.txt", "")
     stored_files.create_resource(system(), "resources/gone.md", "Old")
     stored_files.remove(system(), "resources/gone.md")
-    write_path.write(system(), "mcp://backlog/resources/docs/plain.md", {"type": "set", "field": "title", "value": ""})
-    facts = ("path", "mime_type", "sha256", "title", "description", "tags", "groups", "content", "archived_at")
+    write_path.write(
+        system(),
+        "mcp://backlog/resources/docs/plain.md",
+        {"type": "set", "field": "title", "value": ""},
+    )
+    facts = (
+        "path",
+        "mime_type",
+        "sha256",
+        "title",
+        "description",
+        "tags",
+        "groups",
+        "content",
+        "archived_at",
+    )
     before = list(Resource.objects.order_by("path").values(*facts))
     assert_survives()
     assert list(Resource.objects.order_by("path").values(*facts)) == before

@@ -1,4 +1,6 @@
-"""Test the scan: rows follow the files of the roots, a second scan writes nothing, a missing root loses nothing."""
+"""Test the scan: rows follow the files of the roots, a second scan writes nothing, a missing root
+loses nothing.
+"""
 
 import json
 import os
@@ -49,23 +51,45 @@ def live_paths() -> list[str]:
 def test_the_first_scan_adds_everything_with_its_facts(root: Path) -> None:
     report = scan()
     assert counts(report) == (3, 0, 0, 0) and report.skipped == []
-    assert live_paths() == ["resources/docs/adr/1.md", "resources/docs/logo.png", "resources/docs/readme.txt"]
+    assert live_paths() == [
+        "resources/docs/adr/1.md",
+        "resources/docs/logo.png",
+        "resources/docs/readme.txt",
+    ]
     kept = row("resources/docs/adr/1.md")
-    assert (kept.title, kept.tags, kept.root, kept.frontmatter["title"]) == ("One", ["a"], "docs", "One")
+    assert (kept.title, kept.tags, kept.root, kept.frontmatter["title"]) == (
+        "One",
+        ["a"],
+        "docs",
+        "One",
+    )
     assert sorted(kept.ancestors.values_list("path", flat=True)) == [
         "resources", "resources/docs", "resources/docs/adr",
     ]  # fmt: skip
     binary = row("resources/docs/logo.png")
-    assert (binary.content, binary.blob, binary.size, binary.mime_type) == (None, None, len(PNG), "image/png")
+    assert (binary.content, binary.blob, binary.size, binary.mime_type) == (
+        None,
+        None,
+        len(PNG),
+        "image/png",
+    )
     change = Change.objects.get(object_id=kept.pk)
     assert (change.via, change.author, change.action) == ("sync", None, "create")
 
 
 def test_a_second_scan_writes_nothing(root: Path) -> None:
     scan()
-    before = Change.objects.count(), Revision.objects.count(), list(Resource.objects.order_by("pk").values())
+    before = (
+        Change.objects.count(),
+        Revision.objects.count(),
+        list(Resource.objects.order_by("pk").values()),
+    )
     assert counts(scan()) == (0, 0, 0, 3)
-    assert (Change.objects.count(), Revision.objects.count(), list(Resource.objects.order_by("pk").values())) == before
+    assert (
+        Change.objects.count(),
+        Revision.objects.count(),
+        list(Resource.objects.order_by("pk").values()),
+    ) == before
 
 
 def test_a_changed_file_becomes_a_new_version_also_with_the_same_size_and_time(root: Path) -> None:
@@ -82,7 +106,12 @@ def test_a_changed_file_becomes_a_new_version_also_with_the_same_size_and_time(r
         row("resources/docs/logo.png"),
         row("resources/docs/adr/1.md"),
     )
-    assert (text.version, text.content, binary.version, binary.size) == (2, "HELLO", 2, len(PNG) + 4)
+    assert (text.version, text.content, binary.version, binary.size) == (
+        2,
+        "HELLO",
+        2,
+        len(PNG) + 4,
+    )
     assert (markdown.title, markdown.tags, markdown.frontmatter) == ("Uno", [], {"title": "Uno"})
     assert revisions.document_at("resource", text.pk, 1)["content"] == "hello"
 
@@ -106,7 +135,10 @@ def test_a_text_that_becomes_binary_and_back_is_followed(root: Path) -> None:
     scan()
     (root / "readme.txt").write_bytes(b"\xff\x00")
     scan()
-    assert (row("resources/docs/readme.txt").content, row("resources/docs/readme.txt").blob) == (None, None)
+    assert (row("resources/docs/readme.txt").content, row("resources/docs/readme.txt").blob) == (
+        None,
+        None,
+    )
     (root / "readme.txt").write_text("text")
     scan()
     assert row("resources/docs/readme.txt").content == "text"
@@ -118,7 +150,10 @@ def test_a_file_that_becomes_a_folder_and_back_is_followed(root: Path) -> None:
     (root / "readme.txt").mkdir()
     (root / "readme.txt" / "inner.md").write_text("x")
     assert counts(scan()) == (1, 0, 1, 2)
-    assert "resources/docs/readme.txt/inner.md" in live_paths() and "resources/docs/readme.txt" not in live_paths()
+    assert (
+        "resources/docs/readme.txt/inner.md" in live_paths()
+        and "resources/docs/readme.txt" not in live_paths()
+    )
     (root / "readme.txt" / "inner.md").unlink()
     (root / "readme.txt").rmdir()
     (root / "readme.txt").write_text("file again")
@@ -145,7 +180,9 @@ def test_links_fifos_hard_links_and_hidden_things_stay_out(root: Path, tmp_path:
     assert not Resource.objects.filter(content__contains="secret").exists()
 
 
-def test_files_over_the_cap_and_names_without_an_address_are_named_and_the_rest_goes_in(root: Path) -> None:
+def test_files_over_the_cap_and_names_without_an_address_are_named_and_the_rest_goes_in(
+    root: Path,
+) -> None:
     (root / "big.txt").write_bytes(b"x" * 2_000_001)
     (root / "bad\\name.txt").write_text("x")
     Path(os.fsdecode(os.fsencode(root) + b"/\xff.txt")).write_text("x")
@@ -173,19 +210,29 @@ def test_a_root_that_is_away_is_reported_and_loses_nothing(root: Path, settings:
 
 
 def test_an_unread_folder_keeps_what_was_mirrored_from_it(root: Path) -> None:
-    """Scan as if reading the folder failed half-way: folders listed as unread are not treated as deleted."""
+    """Scan as if reading the folder failed half-way: folders listed as unread are not treated as
+    deleted.
+    """
     scan()
     report = ScanReport()
-    listing = scanning._Listing(files=[("readme.txt",), ("logo.png",)], unread=["resources/docs/adr"])
+    listing = scanning._Listing(
+        files=[("readme.txt",), ("logo.png",)], unread=["resources/docs/adr"]
+    )
     mirror = scanning._Mirror(scanning.mounts()[0], report, scanning._Steps(None, 2))
     mirror.bring_up_to_date(listing)
     assert report.removed == 0 and "resources/docs/adr/1.md" in live_paths()
-    listing = scanning._Listing(files=[("readme.txt",), ("logo.png",)], unread=["resources/docs/ad"])
-    scanning._Mirror(scanning.mounts()[0], report, scanning._Steps(None, 2)).bring_up_to_date(listing)
+    listing = scanning._Listing(
+        files=[("readme.txt",), ("logo.png",)], unread=["resources/docs/ad"]
+    )
+    scanning._Mirror(scanning.mounts()[0], report, scanning._Steps(None, 2)).bring_up_to_date(
+        listing
+    )
     assert report.removed == 1
 
 
-def test_a_root_that_is_not_configured_any_more_stays_until_it_is_forgotten(root: Path, settings: Settings) -> None:
+def test_a_root_that_is_not_configured_any_more_stays_until_it_is_forgotten(
+    root: Path, settings: Settings
+) -> None:
     scan()
     settings.RESOURCE_ROOTS = {}
     report = scan()
@@ -195,7 +242,9 @@ def test_a_root_that_is_not_configured_any_more_stays_until_it_is_forgotten(root
     assert scan().skipped == []
 
 
-def test_what_is_stored_at_a_mirrored_path_is_left_alone(root: Path, alice: User, settings: Settings) -> None:
+def test_what_is_stored_at_a_mirrored_path_is_left_alone(
+    root: Path, alice: User, settings: Settings
+) -> None:
     roots, settings.RESOURCE_ROOTS = settings.RESOURCE_ROOTS, {}
     stored_files.create_resource(as_actor(alice), "resources/docs/readme.txt", "mine")
     stored_files.create_resource(as_actor(alice), "resources/docs/logo.png/x", "mine")
@@ -212,10 +261,14 @@ def test_nested_roots_show_each_file_once(root: Path, tmp_path: Path, settings: 
     settings.RESOURCE_ROOTS = {"docs": root, "docs/adr": inner, "artifacts/all": root}
     scan()
     assert row("resources/docs/adr/2.md").root == "docs/adr"
-    assert "resources/docs/adr/1.md" not in live_paths() and "artifacts/all/adr/1.md" in live_paths()
+    assert (
+        "resources/docs/adr/1.md" not in live_paths() and "artifacts/all/adr/1.md" in live_paths()
+    )
 
 
-def test_the_data_folder_of_the_backlog_itself_is_never_mirrored(root: Path, settings: Settings) -> None:
+def test_the_data_folder_of_the_backlog_itself_is_never_mirrored(
+    root: Path, settings: Settings
+) -> None:
     settings.DATA_DIR = root / "adr"
     (root / "adr" / "secret_key").write_text("key")
     scan()
@@ -224,7 +277,9 @@ def test_the_data_folder_of_the_backlog_itself_is_never_mirrored(root: Path, set
     assert counts(scan()) == (0, 0, 2, 0)
 
 
-def test_a_kill_in_the_middle_loses_only_the_chunk_at_work(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_in_the_middle_loses_only_the_chunk_at_work(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(10):
         (root / f"f{number}.txt").write_text(str(number))
     monkeypatch.setattr(scanning, "AHEAD_FILES", 4)
@@ -245,7 +300,10 @@ def test_mirrored_files_are_seen_by_readers_and_written_by_nobody(
     root: Path, alice: User, bob: User, carol: User, mallory: User
 ) -> None:
     scan()
-    assert Resource.objects.visible_to(bob).count() == 3 and not Resource.objects.visible_to(mallory).exists()
+    assert (
+        Resource.objects.visible_to(bob).count() == 3
+        and not Resource.objects.visible_to(mallory).exists()
+    )
     assert not Folder.objects.visible_to(mallory).exists()
     uri = "mcp://backlog/resources/docs/readme.txt"
     for user in (alice, carol):
@@ -274,7 +332,12 @@ def test_a_limit_to_a_group_survives_a_scan(root: Path, bob: User) -> None:
 
 def test_the_system_sees_and_writes_everything_and_is_nobody() -> None:
     actor = system_actor("sync")
-    assert actor.may_write and actor.is_admin and actor.user.pk is None and not actor.user.is_authenticated
+    assert (
+        actor.may_write
+        and actor.is_admin
+        and actor.user.pk is None
+        and not actor.user.is_authenticated
+    )
 
 
 def test_the_job_scans_and_says_how_it_went(root: Path) -> None:

@@ -33,26 +33,44 @@ def test_it_cannot_sign_in_even_with_a_password(alice: User) -> None:
 
 
 @pytest.mark.parametrize(
-    "over", [{"username": "alice"}, {"username": "a b"}, {"username": ""}, {"role": "king"}, {"purpose": " "}]
+    "over",
+    [
+        {"username": "alice"},
+        {"username": "a b"},
+        {"username": ""},
+        {"role": "king"},
+        {"purpose": " "},
+    ],
 )
 def test_an_account_that_says_too_little_is_refused(alice: User, over: dict[str, str]) -> None:
     with pytest.raises(ValidationFailed):
-        service_accounts.create(**{"username": "bot", "role": "viewer", "owner": alice, "purpose": "x"} | over)
+        service_accounts.create(
+            **{"username": "bot", "role": "viewer", "owner": alice, "purpose": "x"} | over
+        )
 
 
 def test_the_command_makes_one(alice: User) -> None:
     out = StringIO()
-    call_command("create_service_account", "bot", role="viewer", owner="alice", purpose="reads", stdout=out)
+    call_command(
+        "create_service_account", "bot", role="viewer", owner="alice", purpose="reads", stdout=out
+    )
     assert "create_token bot" in out.getvalue()
     with pytest.raises(CommandError, match="already"):
         call_command("create_service_account", "bot", role="viewer", owner="alice", purpose="reads")
     with pytest.raises(CommandError, match="no active user"):
-        call_command("create_service_account", "other", role="viewer", owner="nobody", purpose="reads")
+        call_command(
+            "create_service_account", "other", role="viewer", owner="nobody", purpose="reads"
+        )
 
 
 def test_the_admin_makes_one_and_shows_it(alice: User) -> None:
     client = enter()
-    fields = {"username": "bot", "role": "contributor", "owner": alice.pk, "purpose": "files builds"}
+    fields = {
+        "username": "bot",
+        "role": "contributor",
+        "owner": alice.pk,
+        "purpose": "files builds",
+    }
     assert client.post(url("serviceaccount_add"), fields).status_code == 302
     page = client.get(url("serviceaccount_changelist")).content.decode()
     assert "files builds" in page and "contributor" in page

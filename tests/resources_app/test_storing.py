@@ -1,4 +1,6 @@
-"""Test stored resources: created, uploaded again, moved, removed and recreated, with history, folders, permissions."""
+"""Test stored resources: created, uploaded again, moved, removed and recreated, with history,
+folders, permissions.
+"""
 
 import hashlib
 
@@ -14,7 +16,10 @@ from resources_app.models import Change, Folder, Resource, Revision
 from resources_app.writing import stored_files, undo, write_path
 from tests.factories import as_actor
 
-ADR = "---\ntitle: 'Use SQLite'\ndescription: Why\ntags: [db, adr]\nstatus: accepted\n---\n# Heading\n\nText\n"
+ADR = (
+    "---\ntitle: 'Use SQLite'\ndescription: Why\ntags: [db, adr]\nstatus: accepted\n---\n#"
+    " Heading\n\nText\n"
+)
 PNG = b"\x89PNG\r\n\x1a\n\x00\x01"
 
 
@@ -49,16 +54,27 @@ def test_what_is_given_counts_more_than_the_frontmatter(alice: User) -> None:
 
 def test_the_first_heading_is_the_title_of_a_markdown_file_without_one(alice: User) -> None:
     assert (
-        stored_files.create_resource(as_actor(alice), "resources/1.md", "Intro\n\n# The *plan* #\n").title
+        stored_files.create_resource(
+            as_actor(alice), "resources/1.md", "Intro\n\n# The *plan* #\n"
+        ).title
         == "The *plan*"
     )
-    assert stored_files.create_resource(as_actor(alice), "resources/1.py", "# a comment\n").title == ""
+    assert (
+        stored_files.create_resource(as_actor(alice), "resources/1.py", "# a comment\n").title == ""
+    )
 
 
 def test_creating_leaves_a_change_and_a_whole_revision(alice: User) -> None:
-    kept = stored_files.create_resource(as_actor(alice, via="mcp", agent="bot"), "artifacts/run/log.txt", "hello")
+    kept = stored_files.create_resource(
+        as_actor(alice, via="mcp", agent="bot"), "artifacts/run/log.txt", "hello"
+    )
     change = Change.objects.get(kind="resource", object_id=kept.pk)
-    assert (change.action, change.author, change.via, change.agent) == ("create", alice, "mcp", "bot")
+    assert (change.action, change.author, change.via, change.agent) == (
+        "create",
+        alice,
+        "mcp",
+        "bot",
+    )
     assert change.uri == "mcp://backlog/artifacts/run/log.txt"
     assert revisions.document_at("resource", kept.pk, 1)["content"] == "hello"
 
@@ -69,7 +85,10 @@ def test_folders_follow_the_files(alice: User) -> None:
     stored_files.create_resource(actor, "resources/a/two.md", "2")
     assert folder_paths() == ["resources", "resources/a", "resources/a/b"]
     assert row("resources/a/b/one.md").folder.path == "resources/a/b"
-    assert sorted(row("resources/a/b/one.md").ancestors.values_list("path", flat=True)) == folder_paths()
+    assert (
+        sorted(row("resources/a/b/one.md").ancestors.values_list("path", flat=True))
+        == folder_paths()
+    )
     assert Folder.objects.get(path="resources/a/b").parent == Folder.objects.get(path="resources/a")
 
 
@@ -83,9 +102,16 @@ def test_a_binary_file_is_kept_byte_for_byte(alice: User) -> None:
 def test_uploading_a_text_again_makes_a_version_and_the_facts_follow(alice: User) -> None:
     actor = as_actor(alice)
     kept = stored_files.create_resource(actor, "resources/1.md", ADR)
-    stored_files.replace_content(actor, kept.path, ADR.replace("Use SQLite", "Use both").replace("adr]", "x]"))
+    stored_files.replace_content(
+        actor, kept.path, ADR.replace("Use SQLite", "Use both").replace("adr]", "x]")
+    )
     kept = row(kept.path)
-    assert (kept.version, kept.title, kept.tags, kept.frontmatter["title"]) == (2, "Use both", ["db", "x"], "Use both")
+    assert (kept.version, kept.title, kept.tags, kept.frontmatter["title"]) == (
+        2,
+        "Use both",
+        ["db", "x"],
+        "Use both",
+    )
     assert kept.size == len((kept.content or "").encode())
     assert revisions.document_at("resource", kept.pk, 1)["content"] == ADR
     assert revisions.document_at("resource", kept.pk, 2)["title"] == "Use both"
@@ -114,7 +140,12 @@ def test_a_binary_file_is_uploaded_again_and_can_become_text_and_back(alice: Use
     assert bytes(row("artifacts/x.dat").blob or b"") == PNG + b"\x00more"
     stored_files.replace_content(actor, "artifacts/x.dat", "now text")
     kept = row("artifacts/x.dat")
-    assert (kept.content, kept.blob, kept.version, kept.mime_type) == ("now text", None, 3, "text/plain")
+    assert (kept.content, kept.blob, kept.version, kept.mime_type) == (
+        "now text",
+        None,
+        3,
+        "text/plain",
+    )
     stored_files.replace_content(actor, "artifacts/x.dat", PNG)
     kept = row("artifacts/x.dat")
     assert (kept.content, bytes(kept.blob or b""), kept.version) == (None, PNG, 4)
@@ -146,23 +177,39 @@ def test_moving_keeps_the_history_and_takes_the_folders_along(alice: User) -> No
     actor = as_actor(alice)
     kept = stored_files.create_resource(actor, "resources/old/deep/a.txt", ADR)
     moved = stored_files.move(actor, kept.path, "artifacts/new/a.md")
-    assert moved.pk == kept.pk and not Resource.objects.filter(path="resources/old/deep/a.txt").exists()
+    assert (
+        moved.pk == kept.pk
+        and not Resource.objects.filter(path="resources/old/deep/a.txt").exists()
+    )
     assert folder_paths() == ["artifacts", "artifacts/new"]
     found = row("artifacts/new/a.md")
-    assert (found.version, found.folder.path, found.mime_type) == (2, "artifacts/new", "text/markdown")
+    assert (found.version, found.folder.path, found.mime_type) == (
+        2,
+        "artifacts/new",
+        "text/markdown",
+    )
     assert found.frontmatter["title"] == "Use SQLite"
     assert sorted(found.ancestors.values_list("path", flat=True)) == ["artifacts", "artifacts/new"]
     assert revisions.document_at("resource", found.pk, 1)["path"] == "resources/old/deep/a.txt"
     change = Change.objects.get(object_id=found.pk, action="move")
     assert change.uri == "mcp://backlog/artifacts/new/a.md"
-    assert change.operation == {"type": "move", "from": "resources/old/deep/a.txt", "to": "artifacts/new/a.md"}
+    assert change.operation == {
+        "type": "move",
+        "from": "resources/old/deep/a.txt",
+        "to": "artifacts/new/a.md",
+    }
 
 
 def test_a_binary_file_moves_with_its_bytes_and_type(alice: User) -> None:
     stored_files.create_resource(as_actor(alice), "resources/x.png", PNG)
     stored_files.move(as_actor(alice), "resources/x.png", "artifacts/y")
     kept = row("artifacts/y")
-    assert (kept.content, bytes(kept.blob or b""), kept.mime_type, kept.version) == (None, PNG, "image/png", 2)
+    assert (kept.content, bytes(kept.blob or b""), kept.mime_type, kept.version) == (
+        None,
+        PNG,
+        "image/png",
+        2,
+    )
 
 
 def test_moving_leaves_folders_that_still_hold_something_even_archived(alice: User) -> None:
@@ -200,7 +247,13 @@ def test_a_removed_path_is_created_again_as_a_new_version_of_the_same_thing(alic
     again = stored_files.create_resource(actor, first.path, "# New\n")
     assert again.pk == first.pk
     kept = row(first.path)
-    assert (kept.version, kept.archived_at, kept.content, kept.title, kept.tags) == (3, None, "# New\n", "New", [])
+    assert (kept.version, kept.archived_at, kept.content, kept.title, kept.tags) == (
+        3,
+        None,
+        "# New\n",
+        "New",
+        [],
+    )
     assert kept.frontmatter == {} and kept.size == 6
     assert revisions.document_at("resource", kept.pk, 1)["content"] == ADR
     assert Folder.objects.visible_to(alice).filter(path="resources/a").exists()
@@ -211,7 +264,10 @@ def test_a_removed_text_comes_back_as_binary_and_the_other_way_round(alice: User
     stored_files.create_resource(actor, "resources/x.bin", "text")
     stored_files.remove(actor, "resources/x.bin")
     stored_files.create_resource(actor, "resources/x.bin", PNG)
-    assert (row("resources/x.bin").content, bytes(row("resources/x.bin").blob or b"")) == (None, PNG)
+    assert (row("resources/x.bin").content, bytes(row("resources/x.bin").blob or b"")) == (
+        None,
+        PNG,
+    )
     stored_files.remove(actor, "resources/x.bin")
     stored_files.create_resource(actor, "resources/x.bin", "text")
     assert (row("resources/x.bin").content, row("resources/x.bin").blob) == ("text", None)
@@ -224,8 +280,12 @@ def test_an_edit_of_the_text_takes_size_hash_frontmatter_and_title_along(alice: 
     actor = as_actor(alice)
     kept = stored_files.create_resource(actor, "resources/1.md", ADR)
     uri = uris.build_path(kept.path)
-    write_path.write(actor, uri, {"type": "str_replace", "old_str": "'Use SQLite'", "new_str": "Use ж: both"})
-    write_path.write(actor, uri, {"type": "str_replace", "old_str": "accepted", "new_str": "rejected"})
+    write_path.write(
+        actor, uri, {"type": "str_replace", "old_str": "'Use SQLite'", "new_str": "Use ж: both"}
+    )
+    write_path.write(
+        actor, uri, {"type": "str_replace", "old_str": "accepted", "new_str": "rejected"}
+    )
     kept = row(kept.path)
     text = ADR.replace("'Use SQLite'", "Use ж: both").replace("accepted", "rejected")
     assert (kept.content, kept.size, kept.sha256) == (
@@ -258,7 +318,9 @@ def test_a_binary_file_is_not_edited_as_text_and_keeps_its_bytes(alice: User) ->
     ):
         with pytest.raises(BacklogError):
             write_path.write(actor, uri, operation)
-        assert (row(kept.path).content, bytes(row(kept.path).blob or b"")) == (None, PNG + b"2"), operation
+        assert (row(kept.path).content, bytes(row(kept.path).blob or b"")) == (None, PNG + b"2"), (
+            operation
+        )
     write_path.write(actor, uri, {"type": "set", "field": "title", "value": "Logo"})
     kept = row(kept.path)
     assert (kept.title, kept.content, bytes(kept.blob or b"")) == ("Logo", None, PNG + b"2")
@@ -273,7 +335,9 @@ def test_a_text_is_not_restored_to_a_version_that_was_binary(alice: User) -> Non
     assert row("resources/x.dat").content == "text"
 
 
-def test_archiving_and_unarchiving_by_address_keeps_the_rules(alice: User, tmp_path: object) -> None:
+def test_archiving_and_unarchiving_by_address_keeps_the_rules(
+    alice: User, tmp_path: object
+) -> None:
     actor = as_actor(alice)
     stored_files.create_resource(actor, "resources/a", "1")
     stored_files.remove(actor, "resources/a")
@@ -294,7 +358,9 @@ def test_undoing_a_move_moves_it_back(alice: User) -> None:
     assert folder_paths() == ["resources", "resources/a"]
 
 
-def test_a_move_is_not_undone_onto_another_file_and_lost_bytes_are_not_promised(alice: User) -> None:
+def test_a_move_is_not_undone_onto_another_file_and_lost_bytes_are_not_promised(
+    alice: User,
+) -> None:
     actor = as_actor(alice, agent="bot")
     stored_files.create_resource(as_actor(alice), "resources/a.md", "1")
     stored_files.create_resource(as_actor(alice), "resources/x.png", PNG)

@@ -1,4 +1,6 @@
-"""Test concurrent writers: one path has one winner, folders appear and vanish safely, scans run one at a time."""
+"""Test concurrent writers: one path has one winner, folders appear and vanish safely, scans run one
+at a time.
+"""
 
 import random
 import time
@@ -24,8 +26,9 @@ WRITERS = 6
 
 
 def answer_of(call: Callable[[], Any]) -> Any:
-    """Call and retry while the database is busy, as a client should. (In-memory SQLite also rejects readers during a
-    write.)
+    """Call and retry while the database is busy, as a client should.
+
+    (In-memory SQLite also rejects readers during a write.)
     """
     for _ in range(200):
         try:
@@ -64,7 +67,9 @@ def test_one_path_has_one_winner(writer: User) -> None:
         )
     )
     won = [answer for answer in answers if isinstance(answer, Resource)]
-    assert len(won) == 1 and all(isinstance(answer, Resource | ValidationFailed) for answer in answers)
+    assert len(won) == 1 and all(
+        isinstance(answer, Resource | ValidationFailed) for answer in answers
+    )
     assert Resource.objects.get().content == won[0].content and Change.objects.count() == 1
 
 
@@ -76,16 +81,24 @@ def test_files_in_the_same_new_folders_all_arrive(writer: User) -> None:
         )
     )
     assert all(isinstance(answer, Resource) for answer in answers)
-    assert Folder.objects.count() == 3 and Resource.objects.below("resources/x/y").count() == WRITERS
+    assert (
+        Folder.objects.count() == 3 and Resource.objects.below("resources/x/y").count() == WRITERS
+    )
 
 
 def test_a_folder_that_is_left_and_entered_at_the_same_moment_is_there(writer: User) -> None:
     for turn in range(5):
         stored_files.create_resource(as_actor(writer), f"resources/f{turn}/old.md", "t")
         answers = all_at_once(
-            lambda turn=turn: stored_files.move(as_actor(writer), f"resources/f{turn}/old.md", f"resources/m{turn}.md"),
-            lambda turn=turn: stored_files.create_resource(as_actor(writer), f"resources/f{turn}/new.md", "t"),
-            lambda turn=turn: stored_files.create_resource(as_actor(writer), f"resources/f{turn}/deep/er/new.md", "t"),
+            lambda turn=turn: stored_files.move(
+                as_actor(writer), f"resources/f{turn}/old.md", f"resources/m{turn}.md"
+            ),
+            lambda turn=turn: stored_files.create_resource(
+                as_actor(writer), f"resources/f{turn}/new.md", "t"
+            ),
+            lambda turn=turn: stored_files.create_resource(
+                as_actor(writer), f"resources/f{turn}/deep/er/new.md", "t"
+            ),
         )
         assert all(isinstance(answer, Resource) for answer in answers)
         for answer in answers:
@@ -97,8 +110,12 @@ def test_a_folder_that_is_left_and_entered_at_the_same_moment_is_there(writer: U
 def test_a_file_and_a_folder_of_the_same_name_are_not_made_together(writer: User) -> None:
     for turn in range(5):
         all_at_once(
-            lambda turn=turn: stored_files.create_resource(as_actor(writer), f"resources/n{turn}", "t"),
-            lambda turn=turn: stored_files.create_resource(as_actor(writer), f"resources/n{turn}/x", "t"),
+            lambda turn=turn: stored_files.create_resource(
+                as_actor(writer), f"resources/n{turn}", "t"
+            ),
+            lambda turn=turn: stored_files.create_resource(
+                as_actor(writer), f"resources/n{turn}/x", "t"
+            ),
         )
     assert Resource.objects.filter(path__startswith="resources/n").count() == 5
 

@@ -64,11 +64,18 @@ UNUSUAL_PATHS = [
 @pytest.mark.parametrize("path", UNUSUAL_PATHS)
 def test_unusual_but_honest_names_work(alice: User, path: str) -> None:
     assert stored_files.create_resource(as_actor(alice), path, "x").path == path
-    assert write_path.write(as_actor(alice), uris.build_path(path), {"type": "append", "content": "y"})["version"] == 2
+    assert (
+        write_path.write(
+            as_actor(alice), uris.build_path(path), {"type": "append", "content": "y"}
+        )["version"]
+        == 2
+    )
     assert row(path).content == "xy"
 
 
-@pytest.mark.parametrize("content", ["a\x00b", "\ud800", "x" * 2_000_001, b"x" * 2_000_001, b"\xff" * 20_000_001])
+@pytest.mark.parametrize(
+    "content", ["a\x00b", "\ud800", "x" * 2_000_001, b"x" * 2_000_001, b"\xff" * 20_000_001]
+)
 def test_content_that_cannot_be_kept_is_refused(alice: User, content: str | bytes) -> None:
     with pytest.raises(ValidationFailed):
         stored_files.create_resource(as_actor(alice), "resources/a.dat", content)
@@ -78,7 +85,9 @@ def test_content_that_cannot_be_kept_is_refused(alice: User, content: str | byte
 def test_a_declared_type_that_the_bytes_contradict_is_refused(alice: User) -> None:
     for mime_type in ("text/markdown", "nonsense", "a/b; charset=x", "text/" + "x" * 100):
         with pytest.raises(ValidationFailed):
-            stored_files.create_resource(as_actor(alice), "resources/a", b"\xff\xfe", mime_type=mime_type)
+            stored_files.create_resource(
+                as_actor(alice), "resources/a", b"\xff\xfe", mime_type=mime_type
+            )
 
 
 def test_below_a_mount_nothing_is_stored(alice: User, tmp_path: object) -> None:
@@ -93,7 +102,9 @@ def test_below_a_mount_nothing_is_stored(alice: User, tmp_path: object) -> None:
         stored_files.create_resource(actor, "resources/docs-too/a.md", "x")
 
 
-def test_readers_and_strangers_write_nothing_and_strangers_see_nothing(alice: User, bob: User, mallory: User) -> None:
+def test_readers_and_strangers_write_nothing_and_strangers_see_nothing(
+    alice: User, bob: User, mallory: User
+) -> None:
     stored_files.create_resource(as_actor(alice), "resources/a.md", "x")
     for user in (bob, mallory):
         for attempt in (
@@ -104,16 +115,23 @@ def test_readers_and_strangers_write_nothing_and_strangers_see_nothing(alice: Us
         ):
             with pytest.raises(PermissionDenied):
                 attempt(as_actor(user))
-    assert Folder.objects.visible_to(bob).exists() and not Folder.objects.visible_to(mallory).exists()
+    assert (
+        Folder.objects.visible_to(bob).exists() and not Folder.objects.visible_to(mallory).exists()
+    )
     assert row("resources/a.md").version == 1
 
 
-def test_a_resource_limited_to_a_group_is_absent_for_others_also_as_an_archived_path(alice: User, carol: User) -> None:
+def test_a_resource_limited_to_a_group_is_absent_for_others_also_as_an_archived_path(
+    alice: User, carol: User
+) -> None:
     crew = Group.objects.create(name="crew")
     carol.groups.add(crew)
     carol = User.objects.get(pk=carol.pk)
     stored_files.create_resource(as_actor(carol), "resources/secret/a.md", "x", groups=["crew"])
-    assert not Resource.objects.visible_to(alice).exists() and not Folder.objects.visible_to(alice).exists()
+    assert (
+        not Resource.objects.visible_to(alice).exists()
+        and not Folder.objects.visible_to(alice).exists()
+    )
     with pytest.raises(NotFound):
         stored_files.replace_content(as_actor(alice), "resources/secret/a.md", "y")
     stored_files.remove(as_actor(carol), "resources/secret/a.md")
@@ -132,11 +150,23 @@ def test_creating_again_lifts_a_limit_only_for_those_who_saw_it(carol: User, bob
     stored_files.remove(actor, "resources/a.md")
     stored_files.create_resource(actor, "resources/a.md", "open now")
     kept = row("resources/a.md")
-    assert kept.groups == [] and not kept.restricted and Resource.objects.visible_to(bob).live().get() == kept
+    assert (
+        kept.groups == []
+        and not kept.restricted
+        and Resource.objects.visible_to(bob).live().get() == kept
+    )
 
 
 @pytest.mark.parametrize(
-    "given", [{"tags": "abc"}, {"tags": 5}, {"tags": [1]}, {"title": 5}, {"title": "a\x00"}, {"groups": {"a": 1}}]
+    "given",
+    [
+        {"tags": "abc"},
+        {"tags": 5},
+        {"tags": [1]},
+        {"title": 5},
+        {"title": "a\x00"},
+        {"groups": {"a": 1}},
+    ],
 )
 def test_facts_of_the_wrong_kind_are_refused(alice: User, given: dict[str, object]) -> None:
     with pytest.raises(ValidationFailed):

@@ -8,7 +8,14 @@ from django.contrib.auth.models import Group, User
 from resources_app.errors import BacklogError, InvalidOperation, InvalidUri, NotFound
 from resources_app.models import Change, Task
 from resources_app.reading import by_address, watching
-from resources_app.reading.watching import Position, changes_after, end_of_feed, matches, may_watch, visible_among
+from resources_app.reading.watching import (
+    Position,
+    changes_after,
+    end_of_feed,
+    matches,
+    may_watch,
+    visible_among,
+)
 from resources_app.writing import stored_files, write_path
 from tests.factories import as_actor, make_epic, make_task, make_user, system, task_uri
 
@@ -43,7 +50,14 @@ def test_a_change_touches_its_item_its_field_and_what_is_made_of_the_whole() -> 
         "/etag",
     ):
         assert matches(change, of(task) + touched), touched
-    for untouched in ("/description", "/status", "/schema", "/created_at", "/comments", "/no_such_field"):
+    for untouched in (
+        "/description",
+        "/status",
+        "/schema",
+        "/created_at",
+        "/comments",
+        "/no_such_field",
+    ):
         assert not matches(change, of(task) + untouched), untouched
     assert not matches(change, of(other))
     assert not matches(change, of(other, "title"))
@@ -113,7 +127,9 @@ COLLECTIONS = {
 
 
 @pytest.mark.parametrize(("query", "touched"), COLLECTIONS.items(), ids=COLLECTIONS)
-def test_a_collection_is_touched_by_what_was_in_it_before_or_after(alice: User, query: str, touched: bool) -> None:
+def test_a_collection_is_touched_by_what_was_in_it_before_or_after(
+    alice: User, query: str, touched: bool
+) -> None:
     make_epic()
     task = make_task(
         title="Fix the login",
@@ -128,10 +144,13 @@ def test_a_collection_is_touched_by_what_was_in_it_before_or_after(alice: User, 
 
 
 @pytest.mark.parametrize(
-    "query", ["status=open", "status=done", "label=api", "epic_id=", "search=first", "assignee=alice"]
+    "query",
+    ["status=open", "status=done", "label=api", "epic_id=", "search=first", "assignee=alice"],
 )
 def test_the_collections_say_the_same_as_the_query_itself(alice: User, query: str) -> None:
-    """Compare with the query: every task that is or was in its results counts as touching it, and no other."""
+    """Compare with the query: every task that is or was in its results counts as touching it, and
+    no other.
+    """
     uri = f"mcp://backlog/tasks?{query}"
     writes = [
         lambda: make_task(title="first", labels=["api"]),
@@ -178,14 +197,20 @@ def test_the_tasks_of_an_epic_are_touched_when_one_comes_goes_or_changes() -> No
 def test_finishing_a_task_touches_what_was_waiting_for_it() -> None:
     needed = make_task()
     make_task(depends_on=[needed.ref])
-    assert matches(change_field(needed, "status", "done"), "mcp://backlog/tasks?ready=true&label=api")
+    assert matches(
+        change_field(needed, "status", "done"), "mcp://backlog/tasks?ready=true&label=api"
+    )
 
 
 def test_a_comment_touches_the_comments_of_its_item(alice: User) -> None:
     task, other = make_task(), make_task()
     comment = write_path.add_comment(as_actor(alice), of(task), "Hello")
     change = last_change()
-    for touched in (of(task, "comments"), "mcp://backlog/comments", f"mcp://backlog/comments?item={task.ref}"):
+    for touched in (
+        of(task, "comments"),
+        "mcp://backlog/comments",
+        f"mcp://backlog/comments?item={task.ref}",
+    ):
         assert matches(change, touched), touched
     assert matches(change, f"mcp://backlog/comments/{comment.pk}")
     for untouched in (
@@ -202,7 +227,12 @@ def test_a_file_touches_the_folders_above_it_and_no_neighbour() -> None:
     change = last_change()
     for touched in ("", "/plans", "/plans/q1", "/plans/q1/goals.md"):
         assert matches(change, f"mcp://backlog/resources{touched}"), touched
-    for untouched in ("resources/plan", "resources/plans/q1/goals", "artifacts", "resources/plans/q1/goals.md/x"):
+    for untouched in (
+        "resources/plan",
+        "resources/plans/q1/goals",
+        "artifacts",
+        "resources/plans/q1/goals.md/x",
+    ):
         assert not matches(change, f"mcp://backlog/{untouched}"), untouched
 
 
@@ -210,7 +240,13 @@ def test_a_file_that_moves_touches_where_it_was_and_where_it_is() -> None:
     stored_files.create_resource(system(), "resources/old/a.md", "text")
     stored_files.move(system(), "resources/old/a.md", "resources/new/a.md")
     change = last_change()
-    for touched in ("resources/old", "resources/old/a.md", "resources/new", "resources/new/a.md", "resources"):
+    for touched in (
+        "resources/old",
+        "resources/old/a.md",
+        "resources/new",
+        "resources/new/a.md",
+        "resources",
+    ):
         assert matches(change, f"mcp://backlog/{touched}"), touched
     assert not matches(change, "mcp://backlog/resources/other")
 
@@ -239,7 +275,9 @@ def test_whoever_may_read_may_watch_and_others_learn_nothing(bob: User, mallory:
         ("nonsense", InvalidUri),
     ],
 )
-def test_what_cannot_change_cannot_be_watched(bob: User, uri: str, error: type[BacklogError]) -> None:
+def test_what_cannot_change_cannot_be_watched(
+    bob: User, uri: str, error: type[BacklogError]
+) -> None:
     make_task()
     with pytest.raises(error):
         may_watch(as_actor(bob), uri)
@@ -279,9 +317,17 @@ def test_the_list_of_resources_is_altered_by_what_comes_and_goes() -> None:
 
 
 def test_an_address_below_one_thing_is_lost_with_it() -> None:
-    for uri in ("mcp://backlog/tasks/TASK-0001", "mcp://backlog/tasks/TASK-0001/title", "mcp://backlog/comments/1"):
+    for uri in (
+        "mcp://backlog/tasks/TASK-0001",
+        "mcp://backlog/tasks/TASK-0001/title",
+        "mcp://backlog/comments/1",
+    ):
         assert watching.names_one_thing(uri)
-    for uri in ("mcp://backlog/tasks", "mcp://backlog/epics/EPIC-0001/tasks", "mcp://backlog/resources/a"):
+    for uri in (
+        "mcp://backlog/tasks",
+        "mcp://backlog/epics/EPIC-0001/tasks",
+        "mcp://backlog/resources/a",
+    ):
         assert not watching.names_one_thing(uri)
 
 
@@ -329,4 +375,6 @@ def test_a_list_by_words_is_watched_as_it_is_read(alice: User) -> None:
 
 
 def found_by(user: User, words: str) -> bool:
-    return bool(by_address.read(as_actor(user), f"mcp://backlog/tasks?search={words}").contents["total"])
+    return bool(
+        by_address.read(as_actor(user), f"mcp://backlog/tasks?search={words}").contents["total"]
+    )

@@ -24,7 +24,9 @@ def total(user: User, query: str = "", collection: str = "tasks") -> int:
 
 
 def groups(user: User, column: str, query: str = "") -> dict[str, int]:
-    return read(as_actor(user), f"mcp://backlog/tasks?aggregate=count&group_by={column}{query}").contents
+    return read(
+        as_actor(user), f"mcp://backlog/tasks?aggregate=count&group_by={column}{query}"
+    ).contents
 
 
 def counted(user: User, **conditions: object) -> int:
@@ -33,17 +35,27 @@ def counted(user: User, **conditions: object) -> int:
 
 def check(user: User) -> None:
     assert total(user) == counted(user)
-    assert read(as_actor(user), "mcp://backlog/tasks?aggregate=count").contents == {"count": counted(user)}
-    assert groups(user, "status") == {choice.label: counted(user, status=choice) for choice in Status}
-    assert groups(user, "priority") == {choice.label: counted(user, priority=choice) for choice in Priority}
-    assert total(user, "?status=open&status=done") == counted(user, status__in=[Status.OPEN, Status.DONE])
-    assert total(user, "?filter=status!=open,priority:high") == counted(user, priority=Priority.HIGH) - counted(
-        user, priority=Priority.HIGH, status=Status.OPEN
+    assert read(as_actor(user), "mcp://backlog/tasks?aggregate=count").contents == {
+        "count": counted(user)
+    }
+    assert groups(user, "status") == {
+        choice.label: counted(user, status=choice) for choice in Status
+    }
+    assert groups(user, "priority") == {
+        choice.label: counted(user, priority=choice) for choice in Priority
+    }
+    assert total(user, "?status=open&status=done") == counted(
+        user, status__in=[Status.OPEN, Status.DONE]
     )
+    assert total(user, "?filter=status!=open,priority:high") == counted(
+        user, priority=Priority.HIGH
+    ) - counted(user, priority=Priority.HIGH, status=Status.OPEN)
 
 
 @pytest.mark.django_db
-def test_everyone_is_told_the_number_of_what_they_see(alice: User, bob: User, carol: User, mallory: User) -> None:
+def test_everyone_is_told_the_number_of_what_they_see(
+    alice: User, bob: User, carol: User, mallory: User
+) -> None:
     Group.objects.create(name="design").user_set.add(alice)
     make_task(title="For all")
     make_task(title="For designers", groups=["design"])
@@ -70,7 +82,11 @@ def test_the_number_of_an_unfiltered_list_does_not_look_at_the_tasks(bob: User) 
         connection,
     ) as queries:
         assert total(bob, "?status=open&limit=1") == 1
-    counting = [query["sql"] for query in queries if "COUNT(" in query["sql"] and "resources_app_task" in query["sql"]]
+    counting = [
+        query["sql"]
+        for query in queries
+        if "COUNT(" in query["sql"] and "resources_app_task" in query["sql"]
+    ]
     assert all('"restricted"' in sql for sql in counting)
 
 
@@ -88,7 +104,9 @@ def test_adding_up_changes_no_number(bob: User) -> None:
 
 
 @pytest.mark.django_db
-def test_every_so_many_steps_a_job_is_asked_to_add_them_up(bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_so_many_steps_a_job_is_asked_to_add_them_up(
+    bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(counters, "COMPACTED_EVERY", 1)
     make_task()
     assert Job.objects.filter(kind="compact_tallies", state=Job.State.PENDING).count() == 1
@@ -105,7 +123,17 @@ def test_a_recount_repairs_what_was_filled_past_the_write_path(bob: User) -> Non
 ACTIONS = st.lists(
     st.tuples(
         st.sampled_from(
-            ["create", "status", "priority", "restrict", "open", "archive", "unarchive", "delete", "nothing"]
+            [
+                "create",
+                "status",
+                "priority",
+                "restrict",
+                "open",
+                "archive",
+                "unarchive",
+                "delete",
+                "nothing",
+            ]
         ),
         st.integers(0, 4),
     ),

@@ -10,11 +10,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from resources_app.editing import text
-from resources_app.editing.text import Splice, apply_splices, nearest_line, splices_between, unified_diff
+from resources_app.editing.text import (
+    Splice,
+    apply_splices,
+    nearest_line,
+    splices_between,
+    unified_diff,
+)
 
 # Few letters, so that lines repeat; line endings of all kinds, of which only \n counts.
 TEXTS = st.text(alphabet="ab\n\n\r\f\u2028é👍\u0301", max_size=60)
-DOCUMENTS = st.lists(st.sampled_from(["", "a", "b", "same", "👍🏽", "e\u0301"]), max_size=40).map("\n".join)
+DOCUMENTS = st.lists(st.sampled_from(["", "a", "b", "same", "👍🏽", "e\u0301"]), max_size=40).map(
+    "\n".join
+)
 HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 MISSING_END = "\\ No newline at end of file"
 
@@ -30,7 +38,9 @@ def apply_diff(old: str, diff: str) -> str:
         removed = [line for mark, line in body if mark in " -"]
         assert source[first : first + length] == removed, "the hunk does not fit the old text"
         added = [line for mark, line in body if mark in " +"]
-        assert len(result) == (int(head[3]) - 1 if added else int(head[3])), "the hunk stands at another line"
+        assert len(result) == (int(head[3]) - 1 if added else int(head[3])), (
+            "the hunk stands at another line"
+        )
         assert len(added) == int(head[4] or 1)
         result += added
         position = first + length
@@ -87,24 +97,37 @@ def edited(draw: st.DrawFn) -> tuple[str, list[Splice]]:
     old = draw(DOCUMENTS)
     points = sorted(draw(st.lists(st.integers(0, len(old)), max_size=12, unique=True)))
     pairs = zip(points[::2], points[1::2], strict=False)
-    return old, [(start, end - start, draw(st.sampled_from(["", "x", "y\n", "\n\n"]))) for start, end in pairs]
+    return old, [
+        (start, end - start, draw(st.sampled_from(["", "x", "y\n", "\n\n"])))
+        for start, end in pairs
+    ]
 
 
 @given(edited())
-def test_a_diff_of_many_splices_applied_to_the_old_text_gives_the_new_one(case: tuple[str, list[Splice]]) -> None:
+def test_a_diff_of_many_splices_applied_to_the_old_text_gives_the_new_one(
+    case: tuple[str, list[Splice]],
+) -> None:
     old, splices = case
     assert apply_diff(old, unified_diff(old, splices, "x")) == apply_splices(old, splices)
 
 
 @given(DOCUMENTS, DOCUMENTS)
 def test_a_diff_says_what_difflib_says_of_the_same_region(old: str, new: str) -> None:
-    ours = [line for line in unified_diff(old, splices_between(old, new), "x").split("\n")[2:] if line[0] in "+-"]
-    theirs = [line for line in difflib.unified_diff(_lines(old), _lines(new)) if line[0] in "+-"][2:]
+    ours = [
+        line
+        for line in unified_diff(old, splices_between(old, new), "x").split("\n")[2:]
+        if line[0] in "+-"
+    ]
+    theirs = [line for line in difflib.unified_diff(_lines(old), _lines(new)) if line[0] in "+-"][
+        2:
+    ]
     assert _balance(ours) == _balance(line.removesuffix("\n") for line in theirs)
 
 
 def _balance(lines: Iterable[str]) -> dict[str, int]:
-    """Return added minus removed lines: two diffs may align equal lines differently, but never disagree here."""
+    """Return added minus removed lines: two diffs may align equal lines differently, but never
+    disagree here.
+    """
     counts: dict[str, int] = {}
     for line in lines:
         counts[line[1:]] = counts.get(line[1:], 0) + (1 if line[0] == "+" else -1)
@@ -154,7 +177,9 @@ def test_a_region_of_very_many_lines_is_shown_as_replaced() -> None:
 
 
 def calls_during(work: object) -> int:
-    """Return the number of Python and C calls, a measure of work that does not depend on the machine."""
+    """Return the number of Python and C calls, a measure of work that does not depend on the
+    machine.
+    """
     count = 0
 
     def count_call(_frame: FrameType, event: str, _argument: object) -> None:
@@ -177,7 +202,9 @@ def append_and_show(old: str) -> None:
 
 def test_appending_to_a_long_text_takes_no_more_steps_than_to_a_short_one() -> None:
     short, long = "a line\n" * 20, "a line\n" * 150_000
-    assert calls_during(lambda: append_and_show(long)) <= calls_during(lambda: append_and_show(short))
+    assert calls_during(lambda: append_and_show(long)) <= calls_during(
+        lambda: append_and_show(short)
+    )
 
 
 def test_finding_what_changed_in_a_long_text_takes_steps_by_its_logarithm() -> None:
@@ -206,14 +233,21 @@ class CountedText(str):
 
 
 def test_a_diff_of_many_replacements_reads_the_text_a_few_times_at_most() -> None:
-    for old in (CountedText("x " * 2_000), CountedText("x\n" * 2_000), CountedText(("x" + "\n" * 20) * 200)):
+    for old in (
+        CountedText("x " * 2_000),
+        CountedText("x\n" * 2_000),
+        CountedText(("x" + "\n" * 20) * 200),
+    ):
         splices: list[Splice] = [(match.start(), 1, "y") for match in re.finditer("x", old)]
         unified_diff(old, splices, "x")
         assert 0 < old.looked_at < 5 * len(old)
 
 
 def test_the_nearest_line_is_the_one_that_a_stale_copy_meant() -> None:
-    assert nearest_line("# Goal\nShip the login page\n", "Ship the logon page") == (2, "Ship the login page")
+    assert nearest_line("# Goal\nShip the login page\n", "Ship the logon page") == (
+        2,
+        "Ship the login page",
+    )
 
 
 def test_the_nearest_line_is_sought_for_the_line_that_the_text_lacks() -> None:
@@ -231,8 +265,12 @@ def test_there_is_no_nearest_line_when_nothing_is_like_it() -> None:
 
 
 def test_the_nearest_of_many_long_lines_is_found_without_comparing_them_all() -> None:
-    paragraphs = [f"{number} " + "the task backlog agent writes and reads. " * 120 for number in range(300)]
-    steps = calls_during(lambda: nearest_line("\n".join(paragraphs), paragraphs[7].replace("agent", "robot")))
+    paragraphs = [
+        f"{number} " + "the task backlog agent writes and reads. " * 120 for number in range(300)
+    ]
+    steps = calls_during(
+        lambda: nearest_line("\n".join(paragraphs), paragraphs[7].replace("agent", "robot"))
+    )
     assert steps < 300 * 10 + 100_000
 
 

@@ -1,4 +1,6 @@
-"""Test that long jobs write in short transactions with gaps between them, so that concurrent writers do not fail."""
+"""Test that long jobs write in short transactions with gaps between them, so that concurrent
+writers do not fail.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +27,9 @@ MOST_STATEMENTS = 3  # as many of that cost as fit into the budget
 
 
 class Ledger:
-    """Charge COST_SECONDS for every statement that starts with `counted`, and count them per outermost transaction."""
+    """Charge COST_SECONDS for every statement that starts with `counted`, and count them per
+    outermost transaction.
+    """
 
     def __init__(self, counted: str) -> None:
         self.counted = counted
@@ -80,7 +84,9 @@ def root(tmp_path: Path, settings: Settings, db: None) -> Path:
     return tmp_path
 
 
-def test_a_part_holds_what_fits_into_its_budget_and_one_item_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_holds_what_fits_into_its_budget_and_one_item_at_least(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with_costs = [0.01, 0.02, 0.03, 0.5, 0.5, 0.0, 0.01]
     now, pauses, parts = [0.0], list[float](), list[list[float]]()
     monkeypatch.setattr(time_slices, "clock", lambda: now[0])
@@ -104,7 +110,9 @@ def test_the_first_scan_of_a_root_takes_a_slice_of_files_per_transaction(
     assert len(ledger.pauses) == 7
 
 
-def test_files_that_are_gone_are_archived_a_slice_per_transaction(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_are_gone_are_archived_a_slice_per_transaction(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scan()
     for file in root.iterdir():
         file.unlink()
@@ -115,7 +123,9 @@ def test_files_that_are_gone_are_archived_a_slice_per_transaction(root: Path, mo
 
 
 @pytest.mark.django_db
-def test_a_rebuild_of_the_index_takes_a_slice_per_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rebuild_of_the_index_takes_a_slice_per_transaction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for number in range(40):
         make_task(title=f"Task {number}")
     with ledger_of(monkeypatch, "INSERT INTO search_app_document ") as ledger:
@@ -150,7 +160,9 @@ def test_the_comments_of_one_item_are_imported_a_slice_per_transaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_file(tmp_path, "tasks/TASK-0001.md", "---\ntitle: Talk\n---\n")
-    lines = [f'{{"created_at": "2026-01-01T00:00:{n:02}Z", "body": "Word {n}"}}\n' for n in range(40)]
+    lines = [
+        f'{{"created_at": "2026-01-01T00:00:{n:02}Z", "body": "Word {n}"}}\n' for n in range(40)
+    ]
     write_file(tmp_path, "comments/TASK-0001.jsonl", "".join(lines))
     with ledger_of(monkeypatch, 'INSERT INTO "resources_app_comment" ') as ledger:
         assert run_import(tmp_path).counts["comments created"] == 40

@@ -22,9 +22,16 @@ def edit(task: Task, **operation: Any) -> None:
 def test_entries_are_newest_first_and_say_who_came_through_which_door(alice: User) -> None:
     task = make_task(title="One")
     actor = as_actor(alice, "mcp", agent="claude-code")
-    write_path.write(actor, task_uri(task), {"type": "merge", "value": {"title": "Two", "status": "done"}})
+    write_path.write(
+        actor, task_uri(task), {"type": "merge", "value": {"title": "Two", "status": "done"}}
+    )
     newest, oldest = timeline(task).entries
-    assert (newest.version, newest.author, newest.via, newest.agent) == (2, "alice", "mcp", "claude-code")
+    assert (newest.version, newest.author, newest.via, newest.agent) == (
+        2,
+        "alice",
+        "mcp",
+        "claude-code",
+    )
     assert newest.diffs == (FieldDiff("title", "One", "Two"), FieldDiff("status", "open", "done"))
     assert (oldest.version, oldest.action, oldest.author) == (1, "create", "carol")
 
@@ -57,7 +64,11 @@ def test_pages_follow_one_another_without_gap_or_repeat() -> None:
     seen, before = [], None
     while True:
         page = timeline(task, before=before, limit=3)
-        seen += [(entry.version, diff.before, diff.after) for entry in page.entries for diff in entry.diffs[:1]]
+        seen += [
+            (entry.version, diff.before, diff.after)
+            for entry in page.entries
+            for diff in entry.diffs[:1]
+        ]
         before = page.older
         if before is None:
             break

@@ -33,7 +33,8 @@ def test_the_secret_is_long_and_not_kept(alice: User) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", ["", "bl_", "x", "bl_" + "a" * 43, "bl_" + "a" * 5000, "bl_\x00" + "a" * 43, "bl_é" + "a" * 43]
+    "wrong",
+    ["", "bl_", "x", "bl_" + "a" * 43, "bl_" + "a" * 5000, "bl_\x00" + "a" * 43, "bl_é" + "a" * 43],
 )
 def test_anything_else_is_not_recognised(alice: User, wrong: str) -> None:
     tokens.create(alice, "laptop", "write")
@@ -42,9 +43,10 @@ def test_anything_else_is_not_recognised(alice: User, wrong: str) -> None:
 
 def test_a_secret_with_something_around_it_is_not_recognised(alice: User) -> None:
     _, secret = tokens.create(alice, "laptop", "write")
-    assert [tokens.authenticate(text) for text in (secret + "\n", " " + secret, secret[:-1], secret.upper())] == [
-        None
-    ] * 4
+    assert [
+        tokens.authenticate(text)
+        for text in (secret + "\n", " " + secret, secret[:-1], secret.upper())
+    ] == [None] * 4
 
 
 def test_a_revoked_token_is_refused_and_frees_its_name(alice: User) -> None:

@@ -1,4 +1,6 @@
-"""Test addresses: those of the contract are parsed and written back; everything else is rejected, never guessed."""
+"""Test addresses: those of the contract are parsed and written back; everything else is rejected,
+never guessed.
+"""
 
 import pytest
 from hypothesis import example, given, settings
@@ -47,7 +49,10 @@ def test_every_address_of_the_contract_is_written_as_it_was_read(uri: str) -> No
 
 def test_the_parts_of_an_address_are_told_apart() -> None:
     assert parse("mcp://backlog/tasks/TASK-0039/evidence/0?a=1&a=2&b=") == Uri(
-        "mcp", "backlog", ("tasks", "TASK-0039", "evidence", "0"), (("a", "1"), ("a", "2"), ("b", ""))
+        "mcp",
+        "backlog",
+        ("tasks", "TASK-0039", "evidence", "0"),
+        (("a", "1"), ("a", "2"), ("b", "")),
     )
 
 
@@ -56,7 +61,9 @@ def test_case_is_kept() -> None:
     assert (parsed.authority, parsed.path) == ("AbC12", "folders/RoOt")
 
 
-@pytest.mark.parametrize("uri", ["mcp://backlog/tasks/TASK-0001@v3", "mcp://backlog/tasks/TASK-0001?version=3"])
+@pytest.mark.parametrize(
+    "uri", ["mcp://backlog/tasks/TASK-0001@v3", "mcp://backlog/tasks/TASK-0001?version=3"]
+)
 def test_a_version_is_named_at_the_end_or_in_the_query(uri: str) -> None:
     parsed = parse(uri)
     assert parsed == Uri("mcp", "backlog", ("tasks", "TASK-0001"), (), 3)
@@ -119,7 +126,9 @@ def test_escapes_are_decoded_once() -> None:
 
 
 def test_letters_beyond_ascii_may_come_escaped_or_not() -> None:
-    assert parse("mcp://backlog/resources/na%C3%AFve.md") == parse("mcp://backlog/resources/naïve.md")
+    assert parse("mcp://backlog/resources/na%C3%AFve.md") == parse(
+        "mcp://backlog/resources/naïve.md"
+    )
 
 
 @pytest.mark.parametrize(
@@ -231,14 +240,35 @@ def test_an_over_long_address_is_refused(uri: str) -> None:
 def test_the_longest_addresses_are_accepted() -> None:
     assert parse("mcp://backlog/" + "a" * (MAX_LENGTH - 14)).segments
     assert len(parse("mcp://backlog/" + "/".join("a" * MAX_SEGMENTS)).segments) == MAX_SEGMENTS
-    assert len(parse("mcp://backlog/tasks?" + "&".join(["a=1"] * MAX_PARAMETERS)).query) == MAX_PARAMETERS
+    assert (
+        len(parse("mcp://backlog/tasks?" + "&".join(["a=1"] * MAX_PARAMETERS)).query)
+        == MAX_PARAMETERS
+    )
 
 
 PIECES = st.sampled_from(
     (
         *(f"{scheme}://" for scheme in SCHEMES),
         *("backlog", "localhost", "tasks", "TASK-0001", "version", "version=3", "@v2", "@", "v3"),
-        *("/", "//", "..", ".", "?", "=", "&", "#", ":", " ", "+", ";", "[", "\\", "\n", "\x00", "\ud800"),
+        *(
+            "/",
+            "//",
+            "..",
+            ".",
+            "?",
+            "=",
+            "&",
+            "#",
+            ":",
+            " ",
+            "+",
+            ";",
+            "[",
+            "\\",
+            "\n",
+            "\x00",
+            "\ud800",
+        ),
         *("%2e", "%2F", "%25", "%00", "%", "%ff", "é", "👍", "%F0%9F%91%8D"),
     )
 )
@@ -264,7 +294,9 @@ def test_any_text_is_an_address_that_reads_back_or_an_invalid_one(uri: str) -> N
     assert len(str(parsed)) <= MAX_LENGTH
 
 
-@pytest.mark.parametrize("uri", ["mcp://backlog/resources/a.md", "file:///srv/a.md", "mcp://backlog/tasks?limit=1"])
+@pytest.mark.parametrize(
+    "uri", ["mcp://backlog/resources/a.md", "file:///srv/a.md", "mcp://backlog/tasks?limit=1"]
+)
 def test_a_fragment_is_kept_apart_from_the_address(uri: str) -> None:
     parsed = parse(f"{uri}#L10-L20")
     assert parsed == parse(uri)

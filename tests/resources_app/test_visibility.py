@@ -75,12 +75,20 @@ def seen(model: type[Any], user: Person) -> int:
 def test_every_model_says_who_sees_it_or_is_internal() -> None:
     names = {model.__name__ for model in our_models()}
     assert names >= set(INTERNAL)
-    lacking = [model.__name__ for model in shown_models() if not hasattr(model._default_manager, "visible_to")]
-    assert lacking == [], "give the queryset visible_to(user), or list the model as internal with a reason"
+    lacking = [
+        model.__name__
+        for model in shown_models()
+        if not hasattr(model._default_manager, "visible_to")
+    ]
+    assert lacking == [], (
+        "give the queryset visible_to(user), or list the model as internal with a reason"
+    )
 
 
 @pytest.mark.usefixtures("filled")
-def test_admins_see_everything_and_outsiders_nothing_of_every_model(carol: User, mallory: User, inactive: User) -> None:
+def test_admins_see_everything_and_outsiders_nothing_of_every_model(
+    carol: User, mallory: User, inactive: User
+) -> None:
     for model in (Task, Epic, Comment, Resource, Folder, Change):
         assert seen(model, carol) == model._base_manager.count() > 0
     for model in shown_models():
@@ -123,10 +131,17 @@ def test_what_was_limited_to_a_deleted_group_is_for_admins_only(alice: User, car
     Group.objects.filter(name="secret").delete()
     ivan = User.objects.get(username="ivan")
     for user in (alice, ivan):
-        assert (seen(Task, user), seen(Epic, user), seen(Resource, user), seen(Comment, user)) == (1, 1, 1, 2)
+        assert (seen(Task, user), seen(Epic, user), seen(Resource, user), seen(Comment, user)) == (
+            1,
+            1,
+            1,
+            2,
+        )
     assert seen(Task, carol) == 2
     Group.objects.create(name="secret").user_set.add(ivan)
-    assert seen(Task, User.objects.get(pk=ivan.pk)) == 1, "a new group of the same name is another group"
+    assert seen(Task, User.objects.get(pk=ivan.pk)) == 1, (
+        "a new group of the same name is another group"
+    )
 
 
 def test_leaving_a_group_takes_effect_with_the_next_request() -> None:
@@ -165,7 +180,9 @@ def test_a_task_in_a_hidden_epic_is_seen_unless_hidden_itself(bob: User) -> None
     assert not Epic.objects.visible_to(bob).exists()
 
 
-def test_lifting_a_restriction_shows_the_thing_with_all_that_belongs_to_it(bob: User, carol: User) -> None:
+def test_lifting_a_restriction_shows_the_thing_with_all_that_belongs_to_it(
+    bob: User, carol: User
+) -> None:
     task = make_task(groups=["admin"])
     write_path.add_comment(system(), uri_of(task), "said")
     assert (seen(Task, bob), seen(Comment, bob), seen(Change, bob)) == (0, 0, 0)
@@ -187,8 +204,14 @@ def test_roles_say_who_reads_writes_and_administers(
         User.objects.create_superuser("root"),
     ]
     abilities = [(may_read(user), may_write(user), is_admin(user)) for user in people]
-    yes_no = {(True, True, False): "writes", (True, False, False): "reads", (True, True, True): "admin"}
-    assert [yes_no.get(ability, "nothing" if not any(ability) else "odd") for ability in abilities] == [
+    yes_no = {
+        (True, True, False): "writes",
+        (True, False, False): "reads",
+        (True, True, True): "admin",
+    }
+    assert [
+        yes_no.get(ability, "nothing" if not any(ability) else "odd") for ability in abilities
+    ] == [
         "writes",
         "reads",
         "admin",

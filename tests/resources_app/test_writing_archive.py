@@ -32,7 +32,9 @@ def test_the_archive_is_no_place_to_write(alice: User, rest: str) -> None:
     write_path.archive(as_actor(alice), uri_of(make_task()))
     with pytest.raises(PermissionDenied) as caught:
         write_path.write(
-            as_actor(alice), f"mcp://backlog/archive/{rest}".rstrip("/"), {"type": "append", "content": "x"}
+            as_actor(alice),
+            f"mcp://backlog/archive/{rest}".rstrip("/"),
+            {"type": "append", "content": "x"},
         )
     assert caught.value.message == "Archived tasks are read-only"
 
@@ -135,7 +137,9 @@ def test_a_deleted_task_no_longer_needs_anything(carol: User) -> None:
         write(carol, needed, "title", type="set", value="x")
 
 
-@pytest.mark.parametrize("act", [write_path.archive, write_path.unarchive, write_path.delete_permanently])
+@pytest.mark.parametrize(
+    "act", [write_path.archive, write_path.unarchive, write_path.delete_permanently]
+)
 def test_what_is_not_there_cannot_be_archived_or_deleted(carol: User, act: object) -> None:
     for uri in ("mcp://backlog/tasks/TASK-0404", "mcp://backlog/tasks", "nonsense"):
         with pytest.raises(BacklogError):

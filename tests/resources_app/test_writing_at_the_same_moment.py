@@ -1,4 +1,6 @@
-"""Test two transactions on the same rows: an overlapping deletion is a conflict, and a lock wait loses nothing."""
+"""Test two transactions on the same rows: an overlapping deletion is a conflict, and a lock wait
+loses nothing.
+"""
 
 import threading
 from collections.abc import Callable
@@ -21,7 +23,9 @@ from tests.resources_app.elsewhere import Elsewhere, overlapping
 pytestmark = [pytest.mark.django_db(transaction=True, serialized_rollback=True), overlapping]
 
 
-def refused_while(deletion: Elsewhere, work: threading.Thread, errors: list[BacklogError]) -> type[BacklogError]:
+def refused_while(
+    deletion: Elsewhere, work: threading.Thread, errors: list[BacklogError]
+) -> type[BacklogError]:
     """Return the error of a write that waits, at commit, for the deletion to end."""
     with deletion:
         start_and_wait(work, 1)
@@ -40,7 +44,8 @@ def start_and_wait(work: threading.Thread, waiters: int) -> None:
 def waiting() -> int:
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND"
+            " wait_event_type = 'Lock'"
         )
         return int(cursor.fetchone()[0])
 
@@ -49,7 +54,7 @@ def in_thread(work: Callable[[], object], errors: list[Any]) -> threading.Thread
     def run() -> None:
         try:
             work()
-        except Exception as error:  # noqa: BLE001  the test looks at it, whatever it is
+        except Exception as error:  # noqa: BLE001
             errors.append(error)
         finally:
             connection.close()
@@ -70,7 +75,9 @@ def test_a_dependency_deleted_at_the_same_moment_is_a_conflict(alice: User, caro
     needed, task = make_task(), make_task()
     errors: list[BacklogError] = []
     deletion = Elsewhere(lambda: write_path.delete_permanently(as_actor(carol), uri_of(needed)))
-    edit = in_thread(lambda: write(alice, task, "depends_on", type="set", value=[needed.ref]), errors)
+    edit = in_thread(
+        lambda: write(alice, task, "depends_on", type="set", value=[needed.ref]), errors
+    )
     assert refused_while(deletion, edit, errors) is Conflict
     task.refresh_from_db()
     assert (task.depends_on, task.version) == ([], 1)
@@ -78,7 +85,10 @@ def test_a_dependency_deleted_at_the_same_moment_is_a_conflict(alice: User, caro
 
 
 def one_after_the_other(thing: Versioned, *writes: Callable[[], object]) -> list[Exception]:
-    """Queue each write for the row behind the previous ones, then release all. Return what they raised."""
+    """Queue each write for the row behind the previous ones, then release all.
+
+    Return what they raised.
+    """
     errors: list[Exception] = []
     queue = [in_thread(work, errors) for work in writes]
     with Elsewhere(lambda: type(thing)._base_manager.select_for_update().get(pk=thing.pk)):
@@ -99,11 +109,17 @@ def test_a_write_behind_a_change_of_the_assignee_sees_the_new_one(
     second = partial(write, alice, item, "description", type="append", content="+B")
     assert one_after_the_other(item, first, second) == []
     kept = again(item)
-    assert (kept.assignee and kept.assignee.username, kept.description, kept.version) == (after, "+B", 3)
+    assert (kept.assignee and kept.assignee.username, kept.description, kept.version) == (
+        after,
+        "+B",
+        3,
+    )
     assert is_replayed(item)
 
 
-def test_a_comment_is_edited_behind_another_edit_and_behind_a_change_of_its_author(alice: User, bob: User) -> None:
+def test_a_comment_is_edited_behind_another_edit_and_behind_a_change_of_its_author(
+    alice: User, bob: User
+) -> None:
     epic = make_epic()
     comment = write_path.add_comment(as_actor(alice), uri_of(epic), "one")
 

@@ -1,4 +1,6 @@
-"""Test stale ETags: rejected with what changed since the caller's read, and without touching anything."""
+"""Test stale ETags: rejected with what changed since the caller's read, and without touching
+anything.
+"""
 
 import pytest
 from django.contrib.auth.models import User
@@ -16,7 +18,9 @@ from tests.resources_app.acting import address, again, everything, write
 pytestmark = pytest.mark.django_db
 
 
-def test_a_stale_etag_conflicts_with_the_diff_from_the_callers_version(alice: User, carol: User) -> None:
+def test_a_stale_etag_conflicts_with_the_diff_from_the_callers_version(
+    alice: User, carol: User
+) -> None:
     task = make_task(description="one\ntwo\nthree\n")
     seen = write(alice, task, "description", type="append", content="four\n")["etag"]
     write(carol, task, "title", type="set", value="Elsewhere")
@@ -31,7 +35,10 @@ def test_a_stale_etag_conflicts_with_the_diff_from_the_callers_version(alice: Us
     changed = [line for line in details["diff"].split("\n")[2:] if line[0] in "+-"]
     assert changed == ["-two", "+2", "+five"]
     assert caught.value.retryable
-    assert write(alice, task, "description", etag=latest, type="append", content="mine\n")["version"] == 6
+    assert (
+        write(alice, task, "description", etag=latest, type="append", content="mine\n")["version"]
+        == 6
+    )
 
 
 def test_a_stale_etag_of_the_whole_shows_every_field_that_changed(alice: User, carol: User) -> None:

@@ -1,4 +1,6 @@
-"""Test creating tasks, epics and comments: one transaction leaves the row, its first revision and its change."""
+"""Test creating tasks, epics and comments: one transaction leaves the row, its first revision and
+its change.
+"""
 
 import datetime
 from typing import Any
@@ -18,7 +20,10 @@ pytestmark = pytest.mark.django_db
 
 
 def test_a_new_task_has_the_next_number_and_the_defaults(alice: User) -> None:
-    first, second = make_task(actor=as_actor(alice)), make_task(actor=as_actor(alice), title="Second")
+    first, second = (
+        make_task(actor=as_actor(alice)),
+        make_task(actor=as_actor(alice), title="Second"),
+    )
     assert (first.ref, second.ref) == ("TASK-0001", "TASK-0002")
     assert document_of(again(second)) == {
         "title": "Second",
@@ -40,7 +45,11 @@ def test_a_new_task_has_the_next_number_and_the_defaults(alice: User) -> None:
 
 
 def test_tasks_and_epics_count_apart() -> None:
-    assert [make_task().ref, make_epic().ref, make_task().ref] == ["TASK-0001", "EPIC-0001", "TASK-0002"]
+    assert [make_task().ref, make_epic().ref, make_task().ref] == [
+        "TASK-0001",
+        "EPIC-0001",
+        "TASK-0002",
+    ]
 
 
 def test_every_field_can_be_given_at_once(alice: User) -> None:
@@ -84,8 +93,18 @@ def test_the_first_revision_is_whole_and_the_change_says_who_did_what(alice: Use
     revision = Revision.objects.select_related("change").get(kind="task", object_id=task.pk)
     assert revision.snapshot == document_of(task) == revisions.document_at("task", task.pk, 1)
     change = revision.change
-    assert (change.action, change.version, change.ref, change.uri) == ("create", 1, task.ref, uri_of(task))
-    assert (change.author, change.via, change.agent, change.request_id) == (alice, "mcp", "claude", "r-1")
+    assert (change.action, change.version, change.ref, change.uri) == (
+        "create",
+        1,
+        task.ref,
+        uri_of(task),
+    )
+    assert (change.author, change.via, change.agent, change.request_id) == (
+        alice,
+        "mcp",
+        "claude",
+        "r-1",
+    )
     assert set(change.fields) == {"title", "status", "priority", "labels"}
 
 
@@ -109,7 +128,9 @@ def test_the_first_revision_is_whole_and_the_change_says_who_did_what(alice: Use
         ({"groups": ["strangers"]}, "groups"),
     ],
 )
-def test_a_bad_value_is_named_and_leaves_nothing(alice: User, values: dict[str, Any], field: str) -> None:
+def test_a_bad_value_is_named_and_leaves_nothing(
+    alice: User, values: dict[str, Any], field: str
+) -> None:
     before = everything()
     with pytest.raises(BacklogError) as caught:
         make_task(actor=as_actor(alice), **values)
@@ -144,9 +165,18 @@ def test_a_refused_task_does_not_use_up_a_number() -> None:
 def test_an_import_keeps_number_times_and_unknown_keys(carol: User) -> None:
     then = datetime.datetime(2020, 1, 2, tzinfo=datetime.UTC)
     task = write_path.create_item(
-        as_actor(carol, "import"), "task", {"title": "Old"}, number=41, created_at=then, extra={"mood": "good"}
+        as_actor(carol, "import"),
+        "task",
+        {"title": "Old"},
+        number=41,
+        created_at=then,
+        extra={"mood": "good"},
     )
-    assert (again(task).created_at, again(task).updated_at, again(task).extra) == (then, then, {"mood": "good"})
+    assert (again(task).created_at, again(task).updated_at, again(task).extra) == (
+        then,
+        then,
+        {"mood": "good"},
+    )
     assert make_task().ref == "TASK-0042"
 
 
@@ -167,7 +197,12 @@ def test_a_comment_belongs_to_a_task_or_an_epic(alice: User) -> None:
     for item in (make_task(), make_epic()):
         comment = write_path.add_comment(as_actor(alice, agent="claude"), uri_of(item), " well \n")
         stored = again(comment)
-        assert (stored.item, stored.body, stored.author, stored.agent) == (item, " well \n", alice, "claude")
+        assert (stored.item, stored.body, stored.author, stored.agent) == (
+            item,
+            " well \n",
+            alice,
+            "claude",
+        )
         change = Change.objects.get(kind="comment", object_id=comment.pk)
         assert (change.action, change.uri) == ("create", uri_of(comment))
 
@@ -190,7 +225,9 @@ def test_a_comment_needs_a_whole_item_that_is_there(alice: User) -> None:
 
 
 @pytest.mark.parametrize("kind", ["task", "epic"])
-def test_readers_and_read_tokens_create_nothing(alice: User, bob: User, mallory: User, kind: str) -> None:
+def test_readers_and_read_tokens_create_nothing(
+    alice: User, bob: User, mallory: User, kind: str
+) -> None:
     for actor in (as_actor(bob), as_actor(mallory), as_actor(alice, scope="read")):
         with pytest.raises(PermissionDenied):
             write_path.create_item(actor, kind, {"title": "No"})

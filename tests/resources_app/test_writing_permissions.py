@@ -70,12 +70,16 @@ def test_a_superuser_writes_without_a_role(db: None) -> None:
     assert again(task).title == "Changed"
 
 
-def test_a_restricted_task_is_not_there_for_writers_outside_its_groups(alice: User, carol: User) -> None:
+def test_a_restricted_task_is_not_there_for_writers_outside_its_groups(
+    alice: User, carol: User
+) -> None:
     insider = make_user("ivan", "contributor", "secret")
     task = make_task(actor=as_actor(insider), groups=["secret"])
     assert refused(as_actor(alice), uri_of(task)) is NotFound
     for user in (insider, carol):
-        write_path.write(as_actor(user), uri_of(task) + "/title", {"type": "set", "value": f"by {user.username}"})
+        write_path.write(
+            as_actor(user), uri_of(task) + "/title", {"type": "set", "value": f"by {user.username}"}
+        )
     with pytest.raises(NotFound):
         write_path.add_comment(as_actor(alice), uri_of(task), "x")
     with pytest.raises(NotFound):
@@ -145,7 +149,15 @@ def test_a_protected_field_cannot_be_set_through_the_whole(alice: User, name: st
 
 def test_what_only_the_server_keeps_cannot_be_set_at_all(alice: User) -> None:
     task = make_task()
-    for name in ("extra", "field_versions", "delta_weight", "snapshot_version", "restricted", "readers", "number"):
+    for name in (
+        "extra",
+        "field_versions",
+        "delta_weight",
+        "snapshot_version",
+        "restricted",
+        "readers",
+        "number",
+    ):
         with pytest.raises(BacklogError):
             write(alice, task, type="set", field=name, value={})
         with pytest.raises(NotFound):

@@ -1,4 +1,6 @@
-"""Test labels, dependencies, epics, assignees and groups: related rows always agree with the object."""
+"""Test labels, dependencies, epics, assignees and groups: related rows always agree with the
+object.
+"""
 
 from typing import Any
 
@@ -96,7 +98,10 @@ def test_a_cycle_behind_several_branches_is_refused(alice: User) -> None:
     left, right = make_task(depends_on=[top.ref]), make_task()
     bottom = make_task(depends_on=[right.ref, left.ref])
     free = make_task()
-    assert refusal(alice, top, "depends_on", type="set", value=[free.ref, bottom.ref])["field"] == "depends_on"
+    assert (
+        refusal(alice, top, "depends_on", type="set", value=[free.ref, bottom.ref])["field"]
+        == "depends_on"
+    )
 
 
 def test_a_diamond_is_no_cycle(alice: User) -> None:
@@ -127,7 +132,9 @@ def test_a_missing_and_an_invisible_dependency_are_the_same(alice: User) -> None
     assert messages[0] == messages[1]
 
 
-def test_a_dependency_that_became_invisible_stays_when_others_are_added(alice: User, carol: User) -> None:
+def test_a_dependency_that_became_invisible_stays_when_others_are_added(
+    alice: User, carol: User
+) -> None:
     needed, other = make_task(), make_task()
     task = make_task(depends_on=[needed.ref])
     write(carol, needed, "groups", type="set", value=["admin"])
@@ -157,7 +164,10 @@ def test_an_assignee_must_be_somebody_active(alice: User, bob: User) -> None:
     bob.is_active = False
     bob.save()
     for name in ("nobody", "bob", "ALICE"):
-        assert refusal(alice, task, "assignee", type="set", value=name) == {"field": "assignee", "value": name}
+        assert refusal(alice, task, "assignee", type="set", value=name) == {
+            "field": "assignee",
+            "value": name,
+        }
     write(alice, task, "assignee", type="set", value="alice")
     write(alice, task, "assignee", type="set", value=None)
     assert again(task).assignee is None
@@ -197,5 +207,10 @@ def test_a_write_refused_after_its_row_was_updated_leaves_nothing(alice: User) -
     task = make_task(labels=["a"])
     before = everything()
     with pytest.raises(BacklogError):
-        write(alice, task, type="merge", value={"title": "New", "labels": ["b"], "depends_on": ["TASK-0404"]})
+        write(
+            alice,
+            task,
+            type="merge",
+            value={"title": "New", "labels": ["b"], "depends_on": ["TASK-0404"]},
+        )
     assert everything() == before

@@ -1,11 +1,20 @@
-"""Test writing to addresses: only what is requested changes, and the answer says exactly what happened."""
+"""Test writing to addresses: only what is requested changes, and the answer says exactly what
+happened.
+"""
 
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 
-from resources_app.errors import BacklogError, InvalidOperation, InvalidUri, NotFound, OperationFailed, ValidationFailed
+from resources_app.errors import (
+    BacklogError,
+    InvalidOperation,
+    InvalidUri,
+    NotFound,
+    OperationFailed,
+    ValidationFailed,
+)
 from resources_app.fields.declarations import MAX_TEXT
 from resources_app.history.documents import document_of, uri_of
 from resources_app.models import Change, Revision, Task
@@ -28,12 +37,17 @@ def test_the_answer_has_the_parts_of_the_contract(alice: User) -> None:
 
 def test_a_value_shows_before_and_after(alice: User) -> None:
     task = make_task()
-    assert write(alice, task, "status", type="set", value="done")["diff"] == {"before": "open", "after": "done"}
+    assert write(alice, task, "status", type="set", value="done")["diff"] == {
+        "before": "open",
+        "after": "done",
+    }
 
 
 def test_a_write_to_the_whole_shows_each_field_that_changed(alice: User) -> None:
     task = make_task(title="Old", description="same")
-    answer = write(alice, task, type="merge", value={"title": "New", "description": "same", "labels": ["x"]})
+    answer = write(
+        alice, task, type="merge", value={"title": "New", "description": "same", "labels": ["x"]}
+    )
     assert set(answer["diff"]) == {"title", "labels"}
     assert answer["diff"]["labels"] == {"before": [], "after": ["x"]}
     assert "-Old" in answer["diff"]["title"]
@@ -43,10 +57,25 @@ def test_a_write_to_the_whole_shows_each_field_that_changed(alice: User) -> None
 @pytest.mark.parametrize(
     ("rest", "operation", "field", "value"),
     [
-        (["description"], {"type": "str_replace", "old_str": "two", "new_str": "$1"}, "description", "one\n$1\n"),
-        (["description"], {"type": "insert", "line": 1, "content": "1½"}, "description", "one\n1½\ntwo\n"),
+        (
+            ["description"],
+            {"type": "str_replace", "old_str": "two", "new_str": "$1"},
+            "description",
+            "one\n$1\n",
+        ),
+        (
+            ["description"],
+            {"type": "insert", "line": 1, "content": "1½"},
+            "description",
+            "one\n1½\ntwo\n",
+        ),
         (["description"], {"type": "append", "content": "three"}, "description", "one\ntwo\nthree"),
-        (["description"], {"type": "prepend", "content": "zero\n"}, "description", "zero\none\ntwo\n"),
+        (
+            ["description"],
+            {"type": "prepend", "content": "zero\n"},
+            "description",
+            "zero\none\ntwo\n",
+        ),
         (["description"], {"type": "delete", "content": "one\n"}, "description", "two\n"),
         (["description"], {"type": "set", "value": ""}, "description", ""),
         (["title"], {"type": "append", "content": "!"}, "title", "A task!"),
@@ -55,20 +84,35 @@ def test_a_write_to_the_whole_shows_each_field_that_changed(alice: User) -> None
         (["due_date"], {"type": "set", "value": "2027-01-01"}, "due_date", "2027-01-01"),
         (["evidence"], {"type": "array_append", "value": "c"}, "evidence", ["a", "b", "c"]),
         (["evidence"], {"type": "array_prepend", "value": "c"}, "evidence", ["c", "a", "b"]),
-        (["evidence"], {"type": "array_insert", "index": 1, "value": "c"}, "evidence", ["a", "c", "b"]),
+        (
+            ["evidence"],
+            {"type": "array_insert", "index": 1, "value": "c"},
+            "evidence",
+            ["a", "c", "b"],
+        ),
         (["evidence"], {"type": "array_remove", "index": 0}, "evidence", ["b"]),
         (["evidence"], {"type": "array_remove", "value": "b"}, "evidence", ["a"]),
         (["evidence"], {"type": "set", "value": []}, "evidence", []),
         (["evidence", 1], {"type": "set", "value": "B"}, "evidence", ["a", "B"]),
         (["evidence", 1], {"type": "append", "content": " \n"}, "evidence", ["a", "b \n"]),
-        (["references", 0], {"type": "merge", "value": {"title": "t"}}, "references", [{"url": "u", "title": "t"}]),
+        (
+            ["references", 0],
+            {"type": "merge", "value": {"title": "t"}},
+            "references",
+            [{"url": "u", "title": "t"}],
+        ),
         (
             ["references", 0],
             {"type": "set", "field": "url", "value": "v"},
             "references",
             [{"url": "v", "title": "x"}],
         ),
-        (["references", 0], {"type": "delete_field", "field": "title"}, "references", [{"url": "u", "title": ""}]),
+        (
+            ["references", 0],
+            {"type": "delete_field", "field": "title"},
+            "references",
+            [{"url": "u", "title": ""}],
+        ),
         ([], {"type": "set", "field": "priority", "value": "high"}, "priority", "high"),
         ([], {"type": "merge", "value": {"labels": ["y"]}}, "labels", ["y"]),
         ([], {"type": "delete_field", "field": "labels"}, "labels", []),
@@ -101,7 +145,9 @@ def test_a_task_moves_to_an_epic_and_out_of_it(alice: User, name: str) -> None:
     assert is_replayed(task)
 
 
-def test_a_title_that_an_operation_leaves_ragged_is_trimmed_in_row_answer_and_history(alice: User) -> None:
+def test_a_title_that_an_operation_leaves_ragged_is_trimmed_in_row_answer_and_history(
+    alice: User,
+) -> None:
     task = make_task(title="Login")
     answer = write(alice, task, "title", type="append", content=" page  ")
     assert again(task).title == "Login page"
@@ -114,17 +160,33 @@ def test_a_title_that_an_operation_leaves_ragged_is_trimmed_in_row_answer_and_hi
 def test_a_write_is_recorded_with_its_change_and_revision(alice: User) -> None:
     task = make_task()
     actor = as_actor(alice, "mcp", agent="claude", request_id="r-2")
-    write_path.write(actor, task_uri(task, "description"), {"type": "append", "content": "x" * 1000})
+    write_path.write(
+        actor, task_uri(task, "description"), {"type": "append", "content": "x" * 1000}
+    )
     change = Change.objects.get(object_id=task.pk, version=2)
-    assert (change.action, change.fields, change.uri) == ("update", ["description"], task_uri(task, "description"))
-    assert (change.author, change.via, change.agent, change.request_id) == (alice, "mcp", "claude", "r-2")
+    assert (change.action, change.fields, change.uri) == (
+        "update",
+        ["description"],
+        task_uri(task, "description"),
+    )
+    assert (change.author, change.via, change.agent, change.request_id) == (
+        alice,
+        "mcp",
+        "claude",
+        "r-2",
+    )
     assert change.operation == {"type": "append", "content": "x" * 200 + "…"}
     assert change.revision.delta == {"description": {"splices": [[0, 0, "x" * 1000]]}}
 
 
 @pytest.mark.parametrize(
     ("given", "recorded"),
-    [("t%69tle", "title"), ("parent_id", "epic_id"), ("evidence/00", "evidence/0"), ("evidence/0", "evidence/0")],
+    [
+        ("t%69tle", "title"),
+        ("parent_id", "epic_id"),
+        ("evidence/00", "evidence/0"),
+        ("evidence/0", "evidence/0"),
+    ],
 )
 def test_a_change_names_the_address_as_we_write_it(alice: User, given: str, recorded: str) -> None:
     task = make_task(evidence=["a"])
@@ -148,7 +210,10 @@ def test_a_rehearsal_answers_the_diff_and_leaves_nothing(alice: User) -> None:
     task = make_task(description="a")
     before = everything()
     answer = write_path.write(
-        as_actor(alice), task_uri(task, "description"), {"type": "append", "content": "b"}, dry_run=True
+        as_actor(alice),
+        task_uri(task, "description"),
+        {"type": "append", "content": "b"},
+        dry_run=True,
     )
     assert "+ab" in answer["diff"]
     assert everything() == before
@@ -162,7 +227,11 @@ def test_a_rehearsal_answers_the_diff_and_leaves_nothing(alice: User) -> None:
         (["evidence"], {"type": "append", "content": "x"}, InvalidOperation),
         (["evidence", 0], {"type": "restore", "version": 1}, InvalidOperation),
         ([], {"type": "append", "content": "x"}, InvalidOperation),
-        (["description"], {"type": "str_replace", "old_str": "absent", "new_str": ""}, OperationFailed),
+        (
+            ["description"],
+            {"type": "str_replace", "old_str": "absent", "new_str": ""},
+            OperationFailed,
+        ),
         (["evidence"], {"type": "array_remove", "index": 5}, OperationFailed),
         (["evidence", 5], {"type": "set", "value": "x"}, NotFound),
         (["evidence", "x"], {"type": "set", "value": "x"}, NotFound),
@@ -233,7 +302,9 @@ def test_a_bad_operation_gets_its_error_and_changes_nothing(
         ("mcp://backlog/tasks/TASK-0001/versions", InvalidOperation),
     ],
 )
-def test_an_address_that_cannot_be_written_says_why(alice: User, uri: str, error: type[BacklogError]) -> None:
+def test_an_address_that_cannot_be_written_says_why(
+    alice: User, uri: str, error: type[BacklogError]
+) -> None:
     make_task()
     before = everything()
     with pytest.raises(BacklogError) as caught:
@@ -257,7 +328,11 @@ def test_restore_brings_one_field_back(alice: User) -> None:
     write(alice, task, "title", type="set", value="Second")
     write(alice, task, "description", type="append", content=" two")
     answer = write(alice, task, "title", type="restore", version=1)
-    assert (again(task).title, again(task).description, answer["version"]) == ("First", "one two", 4)
+    assert (again(task).title, again(task).description, answer["version"]) == (
+        "First",
+        "one two",
+        4,
+    )
     assert is_replayed(task)
 
 

@@ -8,7 +8,17 @@ from resources_app.identity.roles import ROLES, Actor
 from resources_app.interchange.exporting import export_tree
 from resources_app.interchange.importing import import_tree
 from resources_app.interchange.tree import Report
-from resources_app.models import Change, Comment, Epic, Folder, Resource, Revision, Sequence, Task, TaskDependency
+from resources_app.models import (
+    Change,
+    Comment,
+    Epic,
+    Folder,
+    Resource,
+    Revision,
+    Sequence,
+    Task,
+    TaskDependency,
+)
 from tests.factories import make_user
 
 MCP_TREE = Path(__file__).parent.parent / "fixtures" / "backlog_mcp_tree"
@@ -34,7 +44,11 @@ def write_file(folder: Path, path: str, content: str | bytes) -> Path:
 
 
 def contents_of(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def empty_the_database() -> None:

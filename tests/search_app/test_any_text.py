@@ -31,7 +31,9 @@ def some_tasks(db: None) -> None:
         make_task(title=title)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.text(max_size=80) | st.lists(st.sampled_from(HOSTILE), max_size=6).map(" ".join))
 @example("\x00")
 @example("\ud800 login")

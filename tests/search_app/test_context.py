@@ -1,4 +1,6 @@
-"""Test context: the focus and its surroundings, never over budget, an accurate ledger, only visible objects."""
+"""Test context: the focus and its surroundings, never over budget, an accurate ledger, only visible
+objects.
+"""
 
 import json
 from typing import Any
@@ -29,7 +31,13 @@ def surroundings(alice: User) -> dict[str, Any]:
     dependent = make_task(title="Announce it", depends_on=[focus.ref])
     mention = make_task(title="Elsewhere", description=f"see {focus.ref} first")
     write_path.add_comment(actor, task_uri(focus), "Try it with Firefox.")
-    return {"epic": epic, "needed": needed, "focus": focus, "dependent": dependent, "mention": mention}
+    return {
+        "epic": epic,
+        "needed": needed,
+        "focus": focus,
+        "dependent": dependent,
+        "mention": mention,
+    }
 
 
 def parts_of(answer: dict[str, Any]) -> dict[str, str]:
@@ -64,7 +72,10 @@ def test_never_over_budget_and_nothing_missing_without_a_word(
     named = [entry for entry in answer["left_out"] if "uri" in entry]
     unnamed = sum(entry.get("more", 0) for entry in answer["left_out"])
     assert len(answer["parts"]) + len(named) + unnamed == len(whole["parts"])
-    assert answer == client.get(f"{CONTEXT}?id={surroundings['focus'].ref}&max_tokens={max_tokens}").json()
+    assert (
+        answer
+        == client.get(f"{CONTEXT}?id={surroundings['focus'].ref}&max_tokens={max_tokens}").json()
+    )
 
 
 def test_a_long_thing_is_cut_and_says_so(bob: User) -> None:
@@ -72,7 +83,9 @@ def test_a_long_thing_is_cut_and_says_so(bob: User) -> None:
     [focus] = ApiClient(bob).get(f"{CONTEXT}?id={task.ref}&max_tokens=2000").json()["parts"][:1]
     assert focus["fidelity"] == "full"
     shown = focus["content"]
-    assert len(shown["description"]) + shown["truncated"]["characters_left"] == len(task.description)
+    assert len(shown["description"]) + shown["truncated"]["characters_left"] == len(
+        task.description
+    )
 
 
 @pytest.mark.parametrize("text", ["数据库很慢 ", "Задача на завтра ", '"quoted"\n', "😀 "])
@@ -94,7 +107,9 @@ def test_relations_that_are_too_many_name_the_address_that_lists_them(bob: User)
 
 def test_a_collection_has_no_context(bob: User) -> None:
     response = ApiClient(bob).get(f"{CONTEXT}?id=mcp://backlog/tasks")
-    assert error_of(response)["message"] == ("Context is made for tasks, epics, files and IntelligenceBank assets.")
+    assert error_of(response)["message"] == (
+        "Context is made for tasks, epics, files and IntelligenceBank assets."
+    )
 
 
 def test_a_query_takes_its_best_hit(bob: User, surroundings: dict[str, Any]) -> None:
@@ -126,7 +141,13 @@ def test_what_is_hidden_leaves_no_trace(bob: User, mallory: User) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["", "id=TASK-0001&query=x", "id=TASK-0001&max_tokens=1", "id=TASK-0001&depth=3", "id=TASK-0001&colour=red"],
+    [
+        "",
+        "id=TASK-0001&query=x",
+        "id=TASK-0001&max_tokens=1",
+        "id=TASK-0001&depth=3",
+        "id=TASK-0001&colour=red",
+    ],
 )
 def test_bad_requests_are_refused(bob: User, query: str) -> None:
     make_task()

@@ -92,14 +92,21 @@ def test_comments_are_found_as_their_item(bob: User, alice: User) -> None:
     from resources_app.writing import write_path as writing
 
     task = make_task(title="Quiet")
-    writing.add_comment(as_actor(alice), f"mcp://backlog/tasks/{task.ref}", "The **kraken** was here")
+    writing.add_comment(
+        as_actor(alice), f"mcp://backlog/tasks/{task.ref}", "The **kraken** was here"
+    )
     result = only(bob, "kraken")
     assert result["id"] == task.ref
-    assert result["snippet"]["field"] == "comments" and result["snippet"]["text"] == "The kraken was here"
+    assert (
+        result["snippet"]["field"] == "comments"
+        and result["snippet"]["text"] == "The kraken was here"
+    )
 
 
 def test_resources_are_found_by_content_path_and_name(bob: User) -> None:
-    create_resource(system(), "resources/guides/deploy-notes.md", "# Rolling out\n\nUse the canary first.")
+    create_resource(
+        system(), "resources/guides/deploy-notes.md", "# Rolling out\n\nUse the canary first."
+    )
     create_resource(system(), "resources/app/user_store.py", "def getUserById(id):\n    return 1\n")
     assert found(bob, "canary") == ["resources/guides/deploy-notes.md"]
     assert found(bob, "deploy-notes.md")[0] == "resources/guides/deploy-notes.md"
@@ -119,14 +126,18 @@ def test_leading_words_become_filters(bob: User) -> None:
     assert found(bob, "blocked tasks about login", explain=True) == [blocked.ref]
 
 
-def test_a_query_that_is_nothing_but_filters_lists_what_they_leave(bob: User, mallory: User) -> None:
+def test_a_query_that_is_nothing_but_filters_lists_what_they_leave(
+    bob: User, mallory: User
+) -> None:
     blocked = [make_task(title=f"Step {number}", status="blocked").ref for number in range(3)]
     make_task(title="About blocked tasks")
     make_epic(title="Blocked", status="blocked")
     assert found(bob, "blocked tasks") == blocked[::-1]
     assert found(bob, "Blocked tasks", limit=2) == blocked[:0:-1]
     answer = search_unified(bob, "blocked tasks", limit=1)
-    assert answer["total"] == 3 and answer["results"][0]["snippet"]["text"] and answer["next_cursor"]
+    assert (
+        answer["total"] == 3 and answer["results"][0]["snippet"]["text"] and answer["next_cursor"]
+    )
     assert found(bob, "tasks") == ["TASK-0004"]
     assert search_unified(mallory, "blocked tasks")["total"] == 0
 
@@ -143,7 +154,11 @@ def test_sort_recent_orders_by_the_last_change(bob: User, alice: User) -> None:
     from resources_app.writing import write_path as writing
 
     first, second = make_task(title="Words words words"), make_task(title="words")
-    writing.write(as_actor(alice), f"mcp://backlog/tasks/{first.ref}/priority", {"type": "set", "value": "low"})
+    writing.write(
+        as_actor(alice),
+        f"mcp://backlog/tasks/{first.ref}/priority",
+        {"type": "set", "value": "low"},
+    )
     assert found(bob, "words", sort="recent") == [first.ref, second.ref]
 
 
@@ -152,7 +167,13 @@ def test_filters_give_a_full_page_whenever_enough_match(bob: User) -> None:
     for n in range(30):
         make_task(title=f"Filler export {n}")
     wanted = [
-        make_task(title=f"Export {n}", status="blocked", epic_id=epic.ref, labels=["a,b", "x"], assignee="bob").ref
+        make_task(
+            title=f"Export {n}",
+            status="blocked",
+            epic_id=epic.ref,
+            labels=["a,b", "x"],
+            assignee="bob",
+        ).ref
         for n in range(5)
     ]
     for options in (
@@ -185,7 +206,9 @@ def test_types_narrow_and_those_without_documents_find_nothing(bob: User) -> Non
 
 
 @pytest.mark.parametrize("sort", ["relevant", "recent"])
-def test_pages_follow_each_other_without_gap_or_repeat(bob: User, sort: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_follow_each_other_without_gap_or_repeat(
+    bob: User, sort: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("search_app.candidates.WINDOW", 7)
     refs = {make_task(title=f"Words {n} {'words ' * (n % 4)}").ref for n in range(23)}
     pages, cursor = [], None
@@ -199,7 +222,9 @@ def test_pages_follow_each_other_without_gap_or_repeat(bob: User, sort: str, mon
     assert {ref for page in pages for ref in page} == refs
 
 
-def test_of_very_many_matches_the_best_are_still_first(bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_very_many_matches_the_best_are_still_first(
+    bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("search_app.candidates.WINDOW", 5)
     exact = make_task(title="common")
     both = make_task(title="Also common", description="rare")
@@ -270,4 +295,6 @@ def test_a_correction_is_said_and_made_of_visible_words_only(bob: User, carol: U
     make_task(title="Zanzibar", groups=["secret"], actor=as_actor(carol))
     explained = search_unified(bob, "zanzibra", explain=True)["explain"]
     assert explained["terms"][0]["corrected_from"] is None
-    assert search_unified(carol, "zanzibra", explain=True)["explain"]["terms"][0]["word"] == "zanzibar"
+    assert (
+        search_unified(carol, "zanzibra", explain=True)["explain"]["terms"][0]["word"] == "zanzibar"
+    )

@@ -53,7 +53,9 @@ def test_a_rolled_back_write_leaves_nothing_to_find(alice: User) -> None:
 
 def test_a_rehearsed_write_leaves_nothing_to_find(alice: User) -> None:
     task = make_task(title="Real")
-    write_path.write(as_actor(alice), uri(task, "title"), {"type": "set", "value": "Phantom"}, dry_run=True)
+    write_path.write(
+        as_actor(alice), uri(task, "title"), {"type": "set", "value": "Phantom"}, dry_run=True
+    )
     assert found(alice, "phantom") == [] and found(alice, "real") == [task.ref]
 
 
@@ -103,7 +105,9 @@ def test_a_resource_is_followed_through_move_rewrite_and_removal(alice: User) ->
 
 
 def test_a_binary_file_is_found_by_its_name(alice: User) -> None:
-    stored_files.create_resource(system(), "resources/logo.png", b"\x89PNG\x00\x01", description="The emblem")
+    stored_files.create_resource(
+        system(), "resources/logo.png", b"\x89PNG\x00\x01", description="The emblem"
+    )
     assert found(alice, "logo") == found(alice, "emblem") == ["resources/logo.png"]
 
 
@@ -116,7 +120,10 @@ def test_collections_search_through_the_index(alice: User) -> None:
     write_path.archive(as_actor(alice), uri(archived))
 
     def refs(address: str) -> list[str]:
-        return [item["id"] for item in read(as_actor(alice), f"mcp://backlog/{address}").contents["results"]]
+        return [
+            item["id"]
+            for item in read(as_actor(alice), f"mcp://backlog/{address}").contents["results"]
+        ]
 
     assert refs("tasks?search=authenticating+token") == [task.ref]
     assert refs("tasks?search=authenticat&status=open") == [task.ref]
@@ -127,7 +134,11 @@ def test_collections_search_through_the_index(alice: User) -> None:
 
 def test_what_is_appended_to_a_very_long_text_is_found_with_its_place(alice: User) -> None:
     task = make_task(description="words of the beginning " * 20_000)
-    write_path.write(as_actor(alice), uri(task, "description"), {"type": "append", "content": "\nzanzibar at the end"})
+    write_path.write(
+        as_actor(alice),
+        uri(task, "description"),
+        {"type": "append", "content": "\nzanzibar at the end"},
+    )
     [result] = search_unified(alice, "zanzibar")["results"]
     assert result["snippet"]["text"].endswith("zanzibar at the end")
     assert result["snippet"]["field"] == "description"
@@ -139,7 +150,9 @@ def test_a_write_beside_the_text_leaves_the_words_and_moves_the_filters(alice: U
         write_path.write(as_actor(alice), uri(task, "status"), {"type": "set", "value": "blocked"})
         written = [query["sql"] for query in queries if "quokka" in query["sql"].lower()]
     assert not [sql for sql in written if "search_" in sql]
-    assert [hit["id"] for hit in search_unified(alice, "quokka", status="blocked")["results"]] == [task.ref]
+    assert [hit["id"] for hit in search_unified(alice, "quokka", status="blocked")["results"]] == [
+        task.ref
+    ]
     assert search_unified(alice, "quokka", status="open")["total"] == 0
 
 

@@ -1,4 +1,6 @@
-"""Test semantic search: embedded texts are found without a shared word, within filters and visibility."""
+"""Test semantic search: embedded texts are found without a shared word, within filters and
+visibility.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -47,7 +49,11 @@ def test_what_is_meant_is_found_once_the_worker_has_been_there(bob: User) -> Non
     after = search_unified(bob, MEANT)
     assert after["search_mode"] == "hybrid"
     [result] = after["results"]
-    assert (result["id"], result["match"], result["snippet"]["matched_fields"]) == (car.ref, "semantic", [])
+    assert (result["id"], result["match"], result["snippet"]["matched_fields"]) == (
+        car.ref,
+        "semantic",
+        [],
+    )
     assert (after["total"], after["semantic_total"]) == (0, 1)
     assert after["index_version"] != before["index_version"]
 
@@ -90,7 +96,9 @@ def test_without_a_role_nothing_is_meant_either(mallory: User) -> None:
 
 
 @pytest.mark.django_db
-def test_a_narrow_filter_still_finds_its_own_among_very_many(bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_narrow_filter_still_finds_its_own_among_very_many(
+    bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("search_app.semantic.snapshot.COMPARED", 3)
     for number in range(6):
         make_task(title=f"Car {number} does not start")
@@ -104,7 +112,9 @@ def test_an_edit_moves_the_meaning_and_embeds_only_what_changed(alice: User) -> 
     task = make_task(title="Notes", description="Invoices are sent on Monday. " * 60)
     let_the_worker_embed()
     vectors = {bytes(one.digest): bytes(one.vector) for one in Passage.objects.all()}
-    write_path.write(as_actor(alice), task_uri(task, "description"), {"type": "append", "content": f"\n{CAR}."})
+    write_path.write(
+        as_actor(alice), task_uri(task, "description"), {"type": "append", "content": f"\n{CAR}."}
+    )
     let_the_worker_embed()
     kept = [one for one in Passage.objects.order_by("number") if bytes(one.digest) in vectors]
     assert len(kept) == len(vectors) - 1
@@ -117,7 +127,9 @@ def test_a_write_that_comes_while_embedding_stays_pending(alice: User) -> None:
     task = make_task(title=CAR)
 
     def write_meanwhile() -> None:
-        write_path.write(as_actor(alice), task_uri(task, "title"), {"type": "set", "value": "Invoices"})
+        write_path.write(
+            as_actor(alice), task_uri(task, "title"), {"type": "set", "value": "Invoices"}
+        )
 
     assert worker.embed_some(write_meanwhile) == 1
     assert Document.objects.get().pending
@@ -160,7 +172,9 @@ def test_without_the_model_everything_works_by_words(bob: User, settings: Any) -
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("query", ["zebra", "zzqqx", "xkcdvwq", "ffffffff", "blorptang", "cache", "поиск"])
+@pytest.mark.parametrize(
+    "query", ["zebra", "zzqqx", "xkcdvwq", "ffffffff", "blorptang", "cache", "поиск"]
+)
 def test_nonsense_and_words_that_no_text_has_find_nothing(bob: User, query: str) -> None:
     for title in (
         "Health and readiness endpoints",
@@ -183,7 +197,10 @@ def test_nonsense_and_words_that_no_text_has_find_nothing(bob: User, query: str)
 def test_a_rare_exact_word_comes_first_among_near_twins(bob: User, query: str) -> None:
     for number in range(30):
         make_task(title=f"made m574e4aw18n{number + 10}z", description="Nothing else")
-    exact = make_task(title="Notes of the week", description=f"{'Many other words. ' * 60} Then m574e4aw18n6z came.")
+    exact = make_task(
+        title="Notes of the week",
+        description=f"{'Many other words. ' * 60} Then m574e4aw18n6z came.",
+    )
     for number in range(30):
         make_task(title=f"made m574e4aw18n{number + 40}z")
     assert found(bob, query)[0] == exact.ref
@@ -197,7 +214,9 @@ def test_a_corrected_word_counts_half_and_says_so(bob: User) -> None:
     make_task(title="Milestone")
     assert found(bob, "milstone") == [typed.ref]
     assert only(bob, "milstonf")["match"] == "corrected"
-    corrected, exact = (only(bob, query, types="task", explain=True)["explain"] for query in ("roaf", "road"))
+    corrected, exact = (
+        only(bob, query, types="task", explain=True)["explain"] for query in ("roaf", "road")
+    )
     assert corrected["text"] == pytest.approx(exact["text"] / 2, abs=0.0001)
     assert corrected["coordination"] == exact["coordination"] / 2
 

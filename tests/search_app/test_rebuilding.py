@@ -1,4 +1,6 @@
-"""Test rebuilds: beside the live index, swapped at once, continued after a kill; repaired by the sweep."""
+"""Test rebuilds: beside the live index, swapped at once, continued after a kill; repaired by the
+sweep.
+"""
 
 import os
 import signal
@@ -27,7 +29,8 @@ def texts(slot: str) -> int:
     with connection.cursor() as cursor:
         in_rows = f"search_app_document WHERE terms IS NOT NULL AND slot = '{slot}'"
         cursor.execute(
-            f"SELECT count(*) FROM {in_rows if connection.vendor == 'postgresql' else f'search_text_{slot}'}"
+            "SELECT count(*) FROM"
+            f" {in_rows if connection.vendor == 'postgresql' else f'search_text_{slot}'}"
         )
         return int(cursor.fetchone()[0])
 
@@ -41,7 +44,9 @@ def test_a_rebuild_finds_the_same_in_the_other_slot(bob: User) -> None:
     assert steps[-1] == (6, 6)
 
 
-def test_what_came_past_the_write_path_is_found_after_a_rebuild(bob: User, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_came_past_the_write_path_is_found_after_a_rebuild(
+    bob: User, capsys: pytest.CaptureFixture[str]
+) -> None:
     now = timezone.now()
     Task.objects.bulk_create([Task(number=7, title="Smuggled", created_at=now, updated_at=now)])
     assert found(bob, "smuggled") == []
@@ -82,15 +87,23 @@ def test_the_old_slot_is_emptied_by_a_later_sweep(bob: User) -> None:
 
 
 def test_the_sweep_heals_what_is_missing_stale_or_left_over(bob: User) -> None:
-    missing, stale, gone = (make_task(title=f"Needle {name}") for name in ("missing", "stale", "gone"))
+    missing, stale, gone = (
+        make_task(title=f"Needle {name}") for name in ("missing", "stale", "gone")
+    )
     commented = make_task(title="Needle commented")
     Document.objects.filter(object_id=missing.pk).delete()
     Task.objects.filter(pk=stale.pk).update(title="Thread", version=2)
     Task.objects.filter(pk=gone.pk).delete()
     now = timezone.now()
-    Comment.objects.bulk_create([Comment(task=commented, body="kraken", created_at=now, updated_at=now)])
+    Comment.objects.bulk_create(
+        [Comment(task=commented, body="kraken", created_at=now, updated_at=now)]
+    )
     health = index_health()
-    assert health["status"] == "stale" and health["missing_or_stale"]["task"] == 3 and health["leftover"] == 1
+    assert (
+        health["status"] == "stale"
+        and health["missing_or_stale"]["task"] == 3
+        and health["leftover"] == 1
+    )
     assert "reindex" in health["suggestion"]
     assert sweep() == 4
     assert found(bob, "needle") == [missing.ref, commented.ref]
@@ -98,7 +111,9 @@ def test_the_sweep_heals_what_is_missing_stale_or_left_over(bob: User) -> None:
     assert index_health()["status"] == "ok" and heal(current_state().live) == 0
 
 
-def test_an_outdated_schema_is_reported_and_rebuilt_by_the_sweep(bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_outdated_schema_is_reported_and_rebuilt_by_the_sweep(
+    bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_task(title="Needle")
     monkeypatch.setattr(rebuild, "SCHEMA", 2)
     assert index_health()["status"] == "stale"
@@ -112,7 +127,9 @@ def test_an_outdated_schema_is_reported_and_rebuilt_by_the_sweep(bob: User, monk
     assert index_health()["status"] == "ok" and len(found(bob, "needle")) == 1
 
 
-def test_a_rebuild_of_an_older_schema_starts_over(bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rebuild_of_an_older_schema_starts_over(
+    bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_task(title="Needle")
     rebuild._start()
     rebuild._step(current_state())
@@ -146,7 +163,9 @@ print(rebuilding.reindex(), rebuilding.index_health()["status"])
 
 
 @pytest.mark.django_db(transaction=True, serialized_rollback=True)
-def test_a_killed_rebuild_leaves_search_working_and_the_next_run_finishes_it(tmp_path: Path, bob: User) -> None:
+def test_a_killed_rebuild_leaves_search_working_and_the_next_run_finishes_it(
+    tmp_path: Path, bob: User
+) -> None:
     for n in range(7):
         make_task(title=f"Needle {n}")
     environment = shared_environment(tmp_path)

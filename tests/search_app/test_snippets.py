@@ -31,16 +31,29 @@ def test_it_shows_the_neighbourhood_of_the_match() -> None:
 
 def test_it_prefers_the_place_with_the_most_words() -> None:
     text = "needle " + "x " * 200 + "needle beside thread " + "x " * 200
-    assert "needle beside thread" in str(snippet("thread needle", TITLE, Field("description", text))["text"])
+    assert "needle beside thread" in str(
+        snippet("thread needle", TITLE, Field("description", text))["text"]
+    )
 
 
 def test_the_field_with_more_of_the_words_wins_and_all_are_named() -> None:
-    made = snippet("red fox", Field("title", "A fox"), Field("description", "the red fox"), Field("evidence", "red"))
-    assert made["field"] == "description" and made["matched_fields"] == ["title", "description", "evidence"]
+    made = snippet(
+        "red fox",
+        Field("title", "A fox"),
+        Field("description", "the red fox"),
+        Field("evidence", "red"),
+    )
+    assert made["field"] == "description" and made["matched_fields"] == [
+        "title",
+        "description",
+        "evidence",
+    ]
 
 
 def test_among_equals_the_first_field_wins() -> None:
-    assert snippet("fox", Field("title", "A fox"), Field("description", "fox fox"))["field"] == "title"
+    assert (
+        snippet("fox", Field("title", "A fox"), Field("description", "fox fox"))["field"] == "title"
+    )
 
 
 def test_without_a_match_it_is_the_title() -> None:
@@ -57,7 +70,10 @@ def test_without_a_match_it_is_the_title() -> None:
     [
         ("# Heading\n\nSome **bold** and _soft_ `code`.", "Heading Some bold and soft code."),
         ("- [x] done\n- [ ] open\n1. first", "done open first"),
-        ("[text](https://example.org/a_b 'x') ![image](a.png)", "[text](https://example.org/a_b 'x') image"),
+        (
+            "[text](https://example.org/a_b 'x') ![image](a.png)",
+            "[text](https://example.org/a_b 'x') image",
+        ),
         ("see [the docs](https://example.org)", "see the docs"),
         ("```python\nx = snake_case_name\n```", "x = snake_case_name"),
         ("> quoted\n\n| a | b |\n|---|---|\n| 1 | 2 |", "quoted a b 1 2"),
@@ -70,7 +86,9 @@ def test_markdown_is_stripped(markdown: str, plain: str) -> None:
 
 
 def test_a_match_inside_an_address_shows_it() -> None:
-    made = snippet("needle", TITLE, Field("description", "see [docs](https://example.org/needle)", True))
+    made = snippet(
+        "needle", TITLE, Field("description", "see [docs](https://example.org/needle)", True)
+    )
     assert "needle" in str(made["text"]) and highlighted(made) == ["needle"]
 
 
@@ -80,8 +98,12 @@ def test_pairs_of_characters_are_highlighted_as_one() -> None:
 
 
 def test_the_unfinished_word_and_parts_of_identifiers_are_highlighted() -> None:
-    assert highlighted(snippet("authenticat", TITLE, Field("description", "uses authentication"))) == ["authentication"]
-    assert highlighted(snippet("user ", TITLE, Field("description", "calls getUserById"))) == ["getUserById"]
+    assert highlighted(
+        snippet("authenticat", TITLE, Field("description", "uses authentication"))
+    ) == ["authentication"]
+    assert highlighted(snippet("user ", TITLE, Field("description", "calls getUserById"))) == [
+        "getUserById"
+    ]
 
 
 FAMILY = "👩\u200d👩\u200d👧\u200d👦"

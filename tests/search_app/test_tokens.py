@@ -34,10 +34,16 @@ def test_a_text_becomes_tokens(text: str, expected: list[str]) -> None:
 
 
 def test_a_word_that_stemming_shortens_is_kept_as_written_once() -> None:
-    assert analyse("Authentication authentication") == ["authent", "authent", f"{AS_WRITTEN}authentication"]
+    assert analyse("Authentication authentication") == [
+        "authent",
+        "authent",
+        f"{AS_WRITTEN}authentication",
+    ]
 
 
-@pytest.mark.parametrize(("one", "other"), [("Straße", "STRASSE"), ("É", "e\u0301"), ("ﬁle", "FILE"), ("Ёлка", "елка")])
+@pytest.mark.parametrize(
+    ("one", "other"), [("Straße", "STRASSE"), ("É", "e\u0301"), ("ﬁle", "FILE"), ("Ёлка", "елка")]
+)
 def test_folding_makes_one_of_what_people_read_as_one(one: str, other: str) -> None:
     assert fold(one) == fold(other)
 

@@ -30,8 +30,20 @@ STRANGERS = (
 )
 # In order of reach: nothing, reading, writing, administering.
 NOBODY = ("no_role_session", "no_role_oauth")
-READERS = ("viewer_session", "viewer_token", "viewer_oauth_write", "contributor_read_token", "admin_read_token")
-WRITERS = ("contributor_session", "contributor_token", "contributor_oauth", "service_account", "admin_write_token")
+READERS = (
+    "viewer_session",
+    "viewer_token",
+    "viewer_oauth_write",
+    "contributor_read_token",
+    "admin_read_token",
+)
+WRITERS = (
+    "contributor_session",
+    "contributor_token",
+    "contributor_oauth",
+    "service_account",
+    "admin_write_token",
+)
 ADMINS = ("admin_session", "admin_token", "admin_oauth")
 # One of each kind, for expensive checks that do not depend on the caller.
 SOME = ("anonymous", "revoked_token", "no_role_session", "contributor_token", "admin_session")
@@ -74,7 +86,10 @@ def all_callers() -> dict[str, Caller]:
         "service": make_user("ci-bot", "contributor"),
     }
     make = {
-        **{f"{role}_session": _session(people[role]) for role in ("no_role", "viewer", "contributor", "admin")},
+        **{
+            f"{role}_session": _session(people[role])
+            for role in ("no_role", "viewer", "contributor", "admin")
+        },
         "anonymous": lambda name: Caller(name),
         "nonsense_token": lambda name: Caller(name, secret="bl_" + "x" * 43),
         "revoked_token": _token(people["admin"], "admin", lambda token: tokens.revoke(token)),
@@ -91,7 +106,9 @@ def all_callers() -> dict[str, Caller]:
         "viewer_oauth_write": _granted(people["viewer"], "read write"),
         "contributor_oauth": _granted(people["contributor"], "read write"),
         "admin_oauth": _granted(people["admin"], "read write admin"),
-        "oauth_elsewhere": _granted(people["admin"], "read write admin", resource="https://elsewhere.example/mcp"),
+        "oauth_elsewhere": _granted(
+            people["admin"], "read write admin", resource="https://elsewhere.example/mcp"
+        ),
         "oauth_expired": _granted(people["admin"], "read write admin", lasts=-1),
     }
     callers = {name: make[name](name) for name in EVERYBODY}
@@ -104,7 +121,9 @@ def _session(user: User) -> Callable[[str], Caller]:
     return lambda name: Caller(name, user)
 
 
-def _token(user: User, scope: str, then: Callable[[ApiToken], Any] | None = None) -> Callable[[str], Caller]:
+def _token(
+    user: User, scope: str, then: Callable[[ApiToken], Any] | None = None
+) -> Callable[[str], Caller]:
     def make(name: str) -> Caller:
         token, secret = tokens.create(user, name, scope)
         if then:
@@ -122,15 +141,21 @@ def _deactivate(token: ApiToken) -> None:
     User.objects.filter(pk=token.user_id).update(is_active=False)
 
 
-def _granted(user: User, scope: str, resource: str = RESOURCE, lasts: int = 3600) -> Callable[[str], Caller]:
+def _granted(
+    user: User, scope: str, resource: str = RESOURCE, lasts: int = 3600
+) -> Callable[[str], Caller]:
     return lambda name: Caller(name, user, grant(user, name, scope, [resource], lasts))
 
 
 def grant(user: User, name: str, scope: str, resources: list[str], lasts: int = 3600) -> str:
     """Return an access token as if a client of that name had been authorized."""
-    client = Application.objects.create(name=name, client_type="public", authorization_grant_type="authorization-code")
+    client = Application.objects.create(
+        name=name, client_type="public", authorization_grant_type="authorization-code"
+    )
     expires = timezone.now() + timedelta(seconds=lasts)
-    token = AccessToken(user=user, application=client, scope=scope, resource=resources, expires=expires)
+    token = AccessToken(
+        user=user, application=client, scope=scope, resource=resources, expires=expires
+    )
     secret = f"bo_{name}_".ljust(50, "x")
     set_token_value(token, secret)
     token.save()

@@ -1,7 +1,9 @@
-"""Attack every regular expression of the three packages with text that makes it backtrack, under a CPU time limit.
+"""Attack every regular expression of the three packages with text that makes it backtrack, under a
+CPU time limit.
 
-Run as a program: `python -m tests.security.expressions FIRST` tries them from number FIRST on and prints each name
-before its turn. A slow expression ends the process, so the name printed last is the slow one.
+Run as a program: `python -m tests.security.expressions FIRST` tries them from number FIRST on and
+prints each name before its turn. A slow expression ends the process, so the name printed last is
+the slow one.
 """
 
 import ast
@@ -55,7 +57,9 @@ class Tried(NamedTuple):
 
 
 def collected() -> list[Tried]:
-    """Return every compiled expression that a module holds, and those in a call of `re`, each once."""
+    """Return every compiled expression that a module holds, and those in a call of `re`, each
+    once.
+    """
     found: dict[tuple[str, int], Tried] = {}
     for module in _modules():
         for one in (*_held(module), *_inline(module)):
@@ -73,7 +77,9 @@ def _modules() -> Iterator[ModuleType]:
 def _held(module: ModuleType) -> Iterator[Tried]:
     source = _source(module)
     for name, value in vars(module).items():
-        called = tuple(method for method in METHODS if re.search(rf"\b{re.escape(name)}\.{method}\b", source))
+        called = tuple(
+            method for method in METHODS if re.search(rf"\b{re.escape(name)}\.{method}\b", source)
+        )
         for pattern in _patterns_in(value, _NESTED):
             yield Tried(f"{module.__name__}.{name}", pattern, called or METHODS)
 
@@ -98,11 +104,15 @@ def _inline(module: ModuleType) -> Iterator[Tried]:
         if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re.") and node.args:
             method = ast.unparse(node.func).removeprefix("re.")
             if method in METHODS and isinstance(node.args[0], ast.Constant):
-                yield Tried(f"{module.__name__}:{node.lineno}", re.compile(node.args[0].value), (method,))
+                yield Tried(
+                    f"{module.__name__}:{node.lineno}", re.compile(node.args[0].value), (method,)
+                )
 
 
 def texts_for(pattern: "re.Pattern[str]", length: int) -> Iterator[str]:
-    """Yield long runs of what the expression mentions, after prefixes that start it, before an end that stops it."""
+    """Yield long runs of what the expression mentions, after prefixes that start it, before an end
+    that stops it.
+    """
     mentioned = [one for one in dict.fromkeys(pattern.pattern) if one.isprintable()]
     words = list(dict.fromkeys(re.findall(r"[a-zA-Z]{2,}", pattern.pattern)))[:4]
     for one in dict.fromkeys([*mentioned[:25], *_COMMON]):
@@ -126,7 +136,10 @@ def _use(tried: Tried, method: str, text: str) -> None:
 
 
 def attack(tried: Tried) -> None:
-    """Match under a timer. The default action of SIGPROF ends the process, even in the middle of a match."""
+    """Match under a timer.
+
+    The default action of SIGPROF ends the process, even in the middle of a match.
+    """
     for text in texts_for(tried.pattern, LENGTH):
         for method in tried.methods:
             signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)

@@ -18,8 +18,8 @@ TABLE = yaml.safe_load((Path(__file__).parent / "matrix.yaml").read_text())
 
 BATCH = "00000000-0000-0000-0000-000000000001"
 
-# The result for each group of callers: done, nothing (not visible), refused (403 or 404, and nothing happened), unknown
-# (401).
+# The result for each group of callers: done, nothing (not visible), refused (403 or 404, and
+# nothing happened), unknown (401).
 AUTHOR = ("contributor_session", "contributor_token", "contributor_oauth")
 POLICIES: dict[str, dict[str, tuple[str, ...]]] = {
     "read": {"unknown": STRANGERS, "nothing": NOBODY, "done": (*READERS, *WRITERS, *ADMINS)},
@@ -46,7 +46,9 @@ class Row:
     arguments: dict[str, Any] = field(default_factory=dict)
 
     def expected(self, caller: str) -> str:
-        return next(outcome for outcome, callers in POLICIES[self.policy].items() if caller in callers)
+        return next(
+            outcome for outcome, callers in POLICIES[self.policy].items() if caller in callers
+        )
 
 
 def rows(section: str) -> dict[str, Row]:
@@ -55,8 +57,8 @@ def rows(section: str) -> dict[str, Row]:
 
 
 def fill() -> None:
-    """Create TASK-0001, EPIC-0001, comment 1 and docs/a.md; TASK-0002 and EPIC-0002 are archived; TASK-0003 is
-    restricted.
+    """Create TASK-0001, EPIC-0001, comment 1 and docs/a.md; TASK-0002 and EPIC-0002 are archived;
+    TASK-0003 is restricted.
     """
     alice, insider = (
         Actor(make_user("alice", "contributor"), "web"),
@@ -64,7 +66,9 @@ def fill() -> None:
     )
     make_epic(title="First epic", evidence=["e"], actor=alice)
     make_epic(title="Archived epic", evidence=["e"], actor=alice)
-    first = make_task(title="First", description="- [ ] one\n", evidence=["e"], epic_id="EPIC-0001", actor=alice)
+    first = make_task(
+        title="First", description="- [ ] one\n", evidence=["e"], epic_id="EPIC-0001", actor=alice
+    )
     archived = make_task(title="Archived", evidence=["e"], actor=alice)
     make_task(title="First secret", evidence=["e"], groups=["security"], actor=insider)
     make_task(title="Of the archived epic", epic_id="EPIC-0002", actor=alice)

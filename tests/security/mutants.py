@@ -1,7 +1,8 @@
-"""Run `make mutants`: plant one bug after the other in a copy of the code; each suite must catch its own.
+"""Run `make mutants`: plant one bug after the other in a copy of the code; each suite must catch
+its own.
 
-A suite that stays green with a bug in what it guards is worthless, and so is one that is red without it. All of them
-therefore run once on the unmodified code first.
+A suite that stays green with a bug in what it guards is worthless, and so is one that is red
+without it. All of them therefore run once on the unmodified code first.
 """
 
 import os
@@ -18,7 +19,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # Long enough for any suite on a busy machine; a longer run hangs.
 PATIENCE_SECONDS = 900
-LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "var", "__pycache__", "node_modules", ".mypy_cache", ".ruff_cache")
+LEFT_OUT = shutil.ignore_patterns(
+    ".git", ".venv", "var", "__pycache__", "node_modules", ".mypy_cache", ".ruff_cache"
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,8 @@ class Mutant:
     code: str
     bug: str
     suite: str
-    # Further changes needed before the bug shows, where one check backs up another: file, code, bug.
+    # Further changes needed before the bug shows, where one check backs up another: file, code,
+    # bug.
     also: tuple[tuple[str, str, str], ...] = ()
 
     @property
@@ -197,8 +201,8 @@ MUTANTS = [
     Mutant(
         "rights in IntelligenceBank are anybody's",
         "resources_app/models/querysets.py",
-        "filter(link__user_id=user.pk or 0, expires_at__gt=Now())",
-        "filter(expires_at__gt=Now())",
+        "link__user_id=user.pk or 0, expires_at__gt=Now()",
+        "expires_at__gt=Now()",
         "tests/intelligencebank/test_rights.py::test_two_people_see_their_own_parts",
     ),
     Mutant(
@@ -212,7 +216,8 @@ MUTANTS = [
     Mutant(
         "streams tell everybody of everything",
         "resources_app/reading/watching.py",
-        'return set(Change.objects.visible_to(user).filter(pk__in=changes).values_list("pk", flat=True))',
+        'return set(Change.objects.visible_to(user).filter(pk__in=changes).values_list("pk",'
+        " flat=True))",
         "return set(changes)",
         "tests/mcp/test_events.py::test_what_somebody_may_not_see_they_are_not_told_of",
     ),
@@ -247,8 +252,8 @@ MUTANTS = [
     Mutant(
         "a change does not say where it came from",
         "backlog_site/api/actors.py",
-        "client=SESSION_CLIENT, address=address)",
-        "client=SESSION_CLIENT)",
+        "client=SESSION_CLIENT, address=address",
+        "client=SESSION_CLIENT",
         "tests/resources_app/test_audit_trail.py::test_writes_in_the_viewer_and_the_admin_are_told_apart",
     ),
     Mutant(
@@ -270,7 +275,10 @@ MUTANTS = [
 
 @dataclass(frozen=True)
 class Run:
-    """Hold the result of some tests. Only a failed assertion is a catch; a site that did not start is an error."""
+    """Hold the result of some tests.
+
+    Only a failed assertion is a catch; a site that did not start is an error.
+    """
 
     code: int | None
     output: str
@@ -281,7 +289,9 @@ class Run:
 
     @property
     def has_failed(self) -> bool:
-        return self.code == 1 and any(line.startswith("FAILED ") for line in self.output.splitlines())
+        return self.code == 1 and any(
+            line.startswith("FAILED ") for line in self.output.splitlines()
+        )
 
     @property
     def reason(self) -> str:
@@ -290,7 +300,9 @@ class Run:
 
 
 def main(wanted: list[str]) -> int:
-    chosen = [mutant for mutant in MUTANTS if not wanted or any(word in mutant.name for word in wanted)]
+    chosen = [
+        mutant for mutant in MUTANTS if not wanted or any(word in mutant.name for word in wanted)
+    ]
     started, outcomes = time.monotonic(), Counter[str]()
     with tempfile.TemporaryDirectory(prefix="backlog-mutants-") as folder:
         copy = Path(folder) / "code"
@@ -298,13 +310,18 @@ def main(wanted: list[str]) -> int:
         print(f"{len(chosen)} bugs; their tests on the sound code first …", flush=True)
         sound = run(copy, *dict.fromkeys(mutant.suite for mutant in chosen))
         if not sound.is_green:
-            print(sound.output[-4000:], "They are red without a bug: nothing was planted.", sep="\n")
+            print(
+                sound.output[-4000:], "They are red without a bug: nothing was planted.", sep="\n"
+            )
             return 1
         for number, mutant in enumerate(chosen, start=1):
             outcome = outcome_of(copy, mutant)
             outcomes[outcome] += 1
             print(f"{number:3} {outcome:8}  {mutant.name}  ({mutant.suite})", flush=True)
-    print(f"{outcomes['caught']} of {len(chosen)} caught in {(time.monotonic() - started) / 60:.0f} minutes")
+    print(
+        f"{outcomes['caught']} of {len(chosen)} caught in {(time.monotonic() - started) / 60:.0f}"
+        " minutes"
+    )
     return 0 if outcomes["caught"] == len(chosen) else 1
 
 
@@ -328,7 +345,12 @@ def run(copy: Path, *suites: str) -> Run:
     """Run in a separate process group, so that a test that hangs is killed with its children."""
     command = [sys.executable, "-m", "pytest", "-x", *suites]
     with subprocess.Popen(
-        command, cwd=copy, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        command,
+        cwd=copy,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
     ) as process:
         try:
             output, _ = process.communicate(timeout=PATIENCE_SECONDS * len(suites))

@@ -1,4 +1,6 @@
-"""List every route with its methods from the resolver, so that a new route is automatically in the matrix."""
+"""List every route with its methods from the resolver, so that a new route is automatically in the
+matrix.
+"""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,6 @@
-"""Test every caller × every address of the registry and every tool; hidden objects look like missing ones."""
+"""Test every caller × every address of the registry and every tool; hidden objects look like
+missing ones.
+"""
 
 from typing import Any
 
@@ -22,7 +24,14 @@ from tests.security.matrix import TABLE, Row, fill, rows
 pytestmark = pytest.mark.django_db
 
 VALUES = {
-    **{"id": "TASK-0001", "field": "evidence", "index": "0", "number": "1", "template": "bug", "path": "docs/a.md"},
+    **{
+        "id": "TASK-0001",
+        "field": "evidence",
+        "index": "0",
+        "number": "1",
+        "template": "bug",
+        "path": "docs/a.md",
+    },
     **{"clientid": "Unknown1", "query": "x"},
 }
 REFUSALS = {"permission_denied", "not_found", "unauthenticated"}
@@ -35,7 +44,11 @@ def callers() -> dict[str, Caller]:
 
 
 def policy_of(entry: Entry) -> Row | None:
-    found = [name for name, prefixes in TABLE["addresses"].items() if entry.pattern.startswith(tuple(prefixes))]
+    found = [
+        name
+        for name, prefixes in TABLE["addresses"].items()
+        if entry.pattern.startswith(tuple(prefixes))
+    ]
     return Row(found[0]) if found else None
 
 
@@ -43,7 +56,9 @@ def filled(entry: Entry, **over: str) -> str:
     uri = entry.pattern.replace("{id}", "0" * 32) if entry.scheme == "ib" else entry.pattern
     for name, value in (VALUES | over).items():
         uri = uri.replace(f"{{{name}}}", value)
-    uri = uri.replace("epics/TASK-", "epics/EPIC-").replace("archive/TASK-0001", "archive/TASK-0002")
+    uri = uri.replace("epics/TASK-", "epics/EPIC-").replace(
+        "archive/TASK-0001", "archive/TASK-0002"
+    )
     return uri.replace("archive/TASK-0002/tasks", "archive/EPIC-0002/tasks")
 
 
@@ -67,8 +82,14 @@ def test_every_address_reads_for_whom_it_is_meant(callers: dict[str, Caller]) ->
         row, uri = policy_of(entry), filled(entry)
         for name in sorted(set(EVERYBODY) - set(STRANGERS)):
             found, expected = outcome_of(callers[name].actor, uri), row.expected(name)
-            absent = uri.startswith("workflow://workflows")  # no job has run: an empty list, or not found
-            if found != expected and not (expected == "nothing" and found == "refused") and not absent:
+            absent = uri.startswith(
+                "workflow://workflows"
+            )  # no job has run: an empty list, or not found
+            if (
+                found != expected
+                and not (expected == "nothing" and found == "refused")
+                and not absent
+            ):
                 wrong.append(f"{uri} as {name}: {found}, expected {expected}")
             if absent and found == "done":
                 wrong.append(f"{uri} as {name}: read what is not there")
@@ -109,7 +130,9 @@ def called(actor: Actor | None, tool: str, arguments: dict[str, Any]) -> str:
         return "refused" if error.code in REFUSALS else error.code
     if answer.get("success") is False or (answer.get("results") == [] and not changes):
         return "nothing"
-    problems = [one for one in answer.get("results", ()) if isinstance(one, dict) and "error" in one]
+    problems = [
+        one for one in answer.get("results", ()) if isinstance(one, dict) and "error" in one
+    ]
     return "nothing" if problems and tool == "backlog_get" else "done"
 
 
@@ -130,19 +153,27 @@ def refusal(actor: Actor, uri: str) -> Any:
         return error.as_json()
 
 
-def test_what_is_not_yours_cannot_be_told_from_what_is_not_there(callers: dict[str, Caller]) -> None:
+def test_what_is_not_yours_cannot_be_told_from_what_is_not_there(
+    callers: dict[str, Caller],
+) -> None:
     """Compare TASK-0003, restricted to the group security, with TASK-0009, which does not exist."""
     alice = callers["contributor_token"].actor
-    of_tasks = [entry for entry in REGISTRY if "{id}" in entry.pattern and "/tasks/" in entry.pattern]
+    of_tasks = [
+        entry for entry in REGISTRY if "{id}" in entry.pattern and "/tasks/" in entry.pattern
+    ]
     assert len(of_tasks) >= 9
     for entry in of_tasks:
-        hidden, absent = (str(refusal(alice, filled(entry, id=name))) for name in ("TASK-0003", "TASK-0009"))
+        hidden, absent = (
+            str(refusal(alice, filled(entry, id=name))) for name in ("TASK-0003", "TASK-0009")
+        )
         assert hidden.replace("TASK-0003", "TASK-0009") == absent, entry.pattern
         with pytest.raises(BacklogError) as one:
             write(alice, filled(entry, id="TASK-0003"), {"type": "set", "value": "x"}, "some-etag")
         with pytest.raises(BacklogError) as other:
             write(alice, filled(entry, id="TASK-0009"), {"type": "set", "value": "x"}, "some-etag")
-        assert str(one.value.as_json()).replace("TASK-0003", "TASK-0009") == str(other.value.as_json())
+        assert str(one.value.as_json()).replace("TASK-0003", "TASK-0009") == str(
+            other.value.as_json()
+        )
 
 
 def test_no_list_count_search_feed_or_completion_tells_of_it(callers: dict[str, Caller]) -> None:
@@ -151,8 +182,14 @@ def test_no_list_count_search_feed_or_completion_tells_of_it(callers: dict[str, 
 
     alice = callers["contributor_token"].actor
     insider = as_actor(make_user("insider", "contributor", "security"))
-    for uri in ("mcp://backlog/tasks", "mcp://backlog/tasks?aggregate=count&group_by=status", "mcp://backlog/changes"):
-        assert "secret" not in str(read(alice, uri).contents) and "TASK-0003" not in str(read(alice, uri).contents)
+    for uri in (
+        "mcp://backlog/tasks",
+        "mcp://backlog/tasks?aggregate=count&group_by=status",
+        "mcp://backlog/changes",
+    ):
+        assert "secret" not in str(read(alice, uri).contents) and "TASK-0003" not in str(
+            read(alice, uri).contents
+        )
     assert (
         read(alice, "mcp://backlog/tasks").contents["total"] + 1
         == read(insider, "mcp://backlog/tasks").contents["total"]

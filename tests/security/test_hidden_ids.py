@@ -1,4 +1,6 @@
-"""Test that ids of hidden tasks and epics are masked at every entry point, and survive being written back."""
+"""Test that ids of hidden tasks and epics are masked at every entry point, and survive being
+written back.
+"""
 
 from typing import Any
 
@@ -25,7 +27,9 @@ HIDDEN = "hidden"
 
 
 class World:
-    """Create an unrestricted task in a hidden epic that depends on a hidden task and on a visible one."""
+    """Create an unrestricted task in a hidden epic that depends on a hidden task and on a visible
+    one.
+    """
 
     def __init__(self) -> None:
         self.insider: Actor = as_actor(make_user("insider", "contributor", "security"))
@@ -65,10 +69,27 @@ def world(db: None) -> World:
 
 
 ADDRESSES = [
-    *("", "/depends_on", "/depends_on/0", "/epic_id", "/file", "/metadata", "@v1", "@v3", "/file@v1", "/metadata@v1"),
+    *(
+        "",
+        "/depends_on",
+        "/depends_on/0",
+        "/epic_id",
+        "/file",
+        "/metadata",
+        "@v1",
+        "@v3",
+        "/file@v1",
+        "/metadata@v1",
+    ),
     *("/depends_on@v1", "/epic_id@v1", "/versions", "/depends_on/versions", "/epic_id/versions"),
 ]
-LISTS = ["tasks", "tasks?aggregate=count&group_by=epic_id", "changes", "context/{}", "context/{}?max_tokens=20000"]
+LISTS = [
+    "tasks",
+    "tasks?aggregate=count&group_by=epic_id",
+    "changes",
+    "context/{}",
+    "context/{}?max_tokens=20000",
+]
 
 
 @pytest.mark.parametrize("name", ["alice", "bob"])
@@ -76,20 +97,31 @@ def test_every_address_hides_them_from_those_who_cannot_see_them(
     world: World, name: str, alice: User, bob: User
 ) -> None:
     user = {"alice": alice, "bob": bob}[name]
-    for uri in (*(f"{world.uri}{part}" for part in ADDRESSES), *(f"mcp://backlog/{one}" for one in LISTS)):
+    for uri in (
+        *(f"{world.uri}{part}" for part in ADDRESSES),
+        *(f"mcp://backlog/{one}" for one in LISTS),
+    ):
         uri = uri.replace("{}", world.task)
         assert not world.told_by(read(as_actor(user), uri).contents), uri
-        assert world.told_by(read(world.insider, uri).contents), f"{uri} names nothing hidden at all"
+        assert world.told_by(read(world.insider, uri).contents), (
+            f"{uri} names nothing hidden at all"
+        )
 
 
 def test_the_shapes_stay_and_say_hidden(world: World, alice: User) -> None:
     shown = ApiClient(alice).get(f"/api/v1/tasks/{world.task}/").json()
-    assert (shown["depends_on"], shown["epic_id"], shown["parent_id"]) == ([HIDDEN, world.plain], HIDDEN, HIDDEN)
+    assert (shown["depends_on"], shown["epic_id"], shown["parent_id"]) == (
+        [HIDDEN, world.plain],
+        HIDDEN,
+        HIDDEN,
+    )
     groups = read(as_actor(alice), "mcp://backlog/tasks?aggregate=count&group_by=epic_id").contents
     assert groups == {HIDDEN: 1, "": 2}
 
 
-def test_admins_see_them_and_without_a_role_nothing_is_seen(world: World, carol: User, mallory: User) -> None:
+def test_admins_see_them_and_without_a_role_nothing_is_seen(
+    world: World, carol: User, mallory: User
+) -> None:
     shown = ApiClient(carol).get(f"/api/v1/tasks/{world.task}/").json()
     assert (shown["depends_on"], shown["epic_id"]) == ([world.secret, world.plain], world.epic)
     assert ApiClient(mallory).get(f"/api/v1/tasks/{world.task}/").status_code == 404
@@ -115,7 +147,9 @@ def test_rest_hides_them(world: World, name: str, path: str, alice: User, bob: U
     assert answer.status_code == 200 and not world.told_by(answer.content.decode())
 
 
-@pytest.mark.parametrize("path", ["/t/{}/", "/t/{}/edit/", "/t/{}/history/", "/hover/{}/", "/", "/list/?group=epic_id"])
+@pytest.mark.parametrize(
+    "path", ["/t/{}/", "/t/{}/edit/", "/t/{}/history/", "/hover/{}/", "/", "/list/?group=epic_id"]
+)
 def test_pages_hide_them(world: World, path: str, alice: User) -> None:
     answer = signed_in(alice).get(path.replace("{}", world.task))
     assert answer.status_code == 200 and not world.told_by(answer.content.decode())
@@ -145,10 +179,16 @@ def test_notices_and_search_results_hide_them(world: World, alice: User) -> None
     assert hit["parent_id"] == HIDDEN
 
 
-@pytest.mark.parametrize("path", ["tasks/?epic_id={}", "tasks/?filter=epic_id:{}", "search/?q=visible&parent_id={}"])
-def test_a_hidden_epic_filters_as_one_that_does_not_exist(world: World, path: str, alice: User) -> None:
+@pytest.mark.parametrize(
+    "path", ["tasks/?epic_id={}", "tasks/?filter=epic_id:{}", "search/?q=visible&parent_id={}"]
+)
+def test_a_hidden_epic_filters_as_one_that_does_not_exist(
+    world: World, path: str, alice: User
+) -> None:
     client = ApiClient(alice)
-    hidden, absent = (client.get(f"/api/v1/{path.replace('{}', ref)}") for ref in (world.epic, "EPIC-0909"))
+    hidden, absent = (
+        client.get(f"/api/v1/{path.replace('{}', ref)}") for ref in (world.epic, "EPIC-0909")
+    )
     assert hidden.status_code == absent.status_code
     assert hidden.content.decode().replace(world.epic, "EPIC-0909") == absent.content.decode()
 
@@ -162,7 +202,9 @@ def test_a_hidden_epic_filters_as_one_that_does_not_exist(world: World, path: st
         {"type": "restore", "version": 2},
     ],
 )
-def test_dry_runs_diffs_and_conflicts_hide_them(world: World, operation: dict[str, Any], alice: User) -> None:
+def test_dry_runs_diffs_and_conflicts_hide_them(
+    world: World, operation: dict[str, Any], alice: User
+) -> None:
     actor = as_actor(alice)
     entry = {"uri": world.uri, "operation": operation}
     assert not world.told_by(write_batch(actor, [entry], dry_run=True))
@@ -192,7 +234,9 @@ def test_a_list_that_is_written_back_keeps_them(world: World, alice: User) -> No
     ],
     ids=str,
 )
-def test_one_is_removed_only_by_who_says_so(world: World, operation: Any, left: list[str], alice: User) -> None:
+def test_one_is_removed_only_by_who_says_so(
+    world: World, operation: Any, left: list[str], alice: User
+) -> None:
     write_path.write(as_actor(alice), f"{world.uri}/depends_on", operation)
     assert world.depends_on() == [getattr(world, name) for name in left]
 
@@ -202,7 +246,9 @@ def test_one_cannot_be_guessed(world: World, alice: User) -> None:
     answers = []
     for ref in (world.secret, "TASK-0909"):
         with pytest.raises(BacklogError) as caught:
-            write_path.write(actor, f"{world.uri}/depends_on", {"type": "array_remove", "value": ref})
+            write_path.write(
+                actor, f"{world.uri}/depends_on", {"type": "array_remove", "value": ref}
+            )
         answers.append(str(caught.value.as_json()).replace(ref, "?"))
     assert answers[0] == answers[1]
 
@@ -210,24 +256,40 @@ def test_one_cannot_be_guessed(world: World, alice: User) -> None:
 def test_the_marker_names_nothing_by_itself(world: World, alice: User) -> None:
     client = ApiClient(alice)
     for body in ({"depends_on": [HIDDEN, HIDDEN]}, {"depends_on": [HIDDEN] * 3}):
-        assert error_of(client.patch(f"/api/v1/tasks/{world.task}/", body))["code"] == "validation_failed"
+        assert (
+            error_of(client.patch(f"/api/v1/tasks/{world.task}/", body))["code"]
+            == "validation_failed"
+        )
     for body in ({"depends_on": [HIDDEN]}, {"epic_id": HIDDEN}):
-        assert error_of(client.patch(f"/api/v1/tasks/{world.plain}/", body))["code"] == "validation_failed"
-        assert error_of(client.post("/api/v1/tasks/", body | {"title": "T"}))["code"] == "validation_failed"
+        assert (
+            error_of(client.patch(f"/api/v1/tasks/{world.plain}/", body))["code"]
+            == "validation_failed"
+        )
+        assert (
+            error_of(client.post("/api/v1/tasks/", body | {"title": "T"}))["code"]
+            == "validation_failed"
+        )
 
 
 def test_undoing_what_named_them_tells_nothing(world: World, alice: User) -> None:
-    removed = {"uri": f"{world.uri}/depends_on", "operation": {"type": "set", "value": [world.plain]}}
+    removed = {
+        "uri": f"{world.uri}/depends_on",
+        "operation": {"type": "set", "value": [world.plain]},
+    }
     batch = write_batch(world.insider, [removed])["batch"]
     with pytest.raises(BacklogError) as caught:
         undo.undo_batch(as_actor(alice), batch)
     assert not world.told_by(caught.value.as_json())
 
 
-def test_a_page_of_a_list_costs_one_query_more(world: World, alice: User, django_assert_max_num_queries: Any) -> None:
+def test_a_page_of_a_list_costs_one_query_more(
+    world: World, alice: User, django_assert_max_num_queries: Any
+) -> None:
     actor = as_actor(alice)
     for number in range(5):
-        make_task(title=f"T{number}", actor=world.insider, epic_id=world.epic, depends_on=[world.secret])
+        make_task(
+            title=f"T{number}", actor=world.insider, epic_id=world.epic, depends_on=[world.secret]
+        )
     read(actor, "mcp://backlog/tasks?search=none")
     with django_assert_max_num_queries(10) as few:
         read(actor, "mcp://backlog/tasks?limit=1")

@@ -1,5 +1,5 @@
-"""Test the viewer's pages × callers: only sessions open them, a role is needed, readers change nothing, forms need a
-token.
+"""Test the viewer's pages × callers: only sessions open them, a role is needed, readers change
+nothing, forms need a token.
 """
 
 from typing import Any
@@ -31,7 +31,9 @@ def callers() -> dict[str, Caller]:
 
 def address(route: str) -> str:
     for variable, example in EXAMPLES.items():
-        route = route.replace(f"<{variable}>", f"resources/{example}" if variable == "path" else example)
+        route = route.replace(
+            f"<{variable}>", f"resources/{example}" if variable == "path" else example
+        )
     return f"{route}?uri=mcp://backlog/tasks/TASK-0001" if route in ("/open/", "/raw/") else route
 
 
@@ -50,11 +52,17 @@ def test_the_pages_are_there() -> None:
 
 
 @pytest.mark.parametrize("name", WITHOUT_SESSION)
-def test_without_a_session_every_page_leads_to_the_login(callers: dict[str, Caller], name: str) -> None:
+def test_without_a_session_every_page_leads_to_the_login(
+    callers: dict[str, Caller], name: str
+) -> None:
     for method, listed in (("get", READS), ("post", POSTS)):
         for route in listed:
             answer, made = request(callers[name], method, route, WRITES.get(route))
-            assert made == 0 and answer.status_code in (302, 204), (method, route, answer.status_code)
+            assert made == 0 and answer.status_code in (302, 204), (
+                method,
+                route,
+                answer.status_code,
+            )
             assert route == "/logout/" or answer["Location"].startswith("/login/"), route
 
 
@@ -93,12 +101,16 @@ def test_pages_of_hidden_things_are_not_found(callers: dict[str, Caller]) -> Non
     client = callers["contributor_session"].client
     for route in READS:
         if "<ref>" in route:
-            hidden, absent = (client.get(route.replace("<ref>", ref)) for ref in ("TASK-0003", "TASK-0009"))
+            hidden, absent = (
+                client.get(route.replace("<ref>", ref)) for ref in ("TASK-0003", "TASK-0009")
+            )
             assert hidden.status_code == absent.status_code, route
             assert b"First secret" not in hidden.content
 
 
-@pytest.mark.parametrize("uri", ["mcp://backlog/tasks/TASK-0001", "mcp://backlog/resources/docs/a.md", "auth://status"])
+@pytest.mark.parametrize(
+    "uri", ["mcp://backlog/tasks/TASK-0001", "mcp://backlog/resources/docs/a.md", "auth://status"]
+)
 def test_only_assets_are_attached(callers: dict[str, Caller], uri: str) -> None:
     answer, made = request(callers["contributor_session"], "post", "/t/<ref>/attach/", {"uri": uri})
     assert (answer.status_code, made) == (400, 0)

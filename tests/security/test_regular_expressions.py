@@ -1,4 +1,6 @@
-"""Test that no text can stall a process through a regular expression: each is linear in the length of its input."""
+"""Test that no text can stall a process through a regular expression: each is linear in the length
+of its input.
+"""
 
 import signal
 import subprocess
@@ -19,7 +21,9 @@ QUADRATIC = [
 
 
 def _run(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
 
 
 def _slow_expressions() -> list[str]:

@@ -1,6 +1,8 @@
-"""Test objects restricted to a group: for other users every entry point answers as if they did not exist.
+"""Test objects restricted to a group: for other users every entry point answers as if they did not
+exist.
 
-TASK-0003 and what `hide` adds is for the group security; the second name of each pair does not exist.
+TASK-0003 and what `hide` adds is for the group security; the second name of each pair does not
+exist.
 """
 
 import re
@@ -49,12 +51,19 @@ def hide(insider: Actor) -> None:
     make_epic(title=f"{SECRET} epic", evidence=["e"], **limited)
     make_epic(title=f"{SECRET} archived epic", evidence=["e"], **limited)
     make_task(title=f"{SECRET} archived", evidence=["e"], **limited)
-    assert write_path.add_comment(insider, f"mcp://backlog/tasks/{TASK[0]}", f"{SECRET} said").pk == int(COMMENT[0])
-    for uri in (f"mcp://backlog/tasks/{ARCHIVED_TASK[0]}", f"mcp://backlog/epics/{ARCHIVED_EPIC[0]}"):
+    assert write_path.add_comment(
+        insider, f"mcp://backlog/tasks/{TASK[0]}", f"{SECRET} said"
+    ).pk == int(COMMENT[0])
+    for uri in (
+        f"mcp://backlog/tasks/{ARCHIVED_TASK[0]}",
+        f"mcp://backlog/epics/{ARCHIVED_EPIC[0]}",
+    ):
         write_path.archive(insider, uri)
     for area in ("resources", "artifacts"):
         for path in (FILE[0], f"{FOLDER[0]}/a.md"):
-            stored_files.create_resource(insider, f"{area}/{path}", f"# {SECRET}\n", groups=["security"])
+            stored_files.create_resource(
+                insider, f"{area}/{path}", f"# {SECRET}\n", groups=["security"]
+            )
 
 
 def addresses(entry: Entry) -> list[tuple[str, str]]:
@@ -62,7 +71,12 @@ def addresses(entry: Entry) -> list[tuple[str, str]]:
     fits = {
         "mcp://backlog/tasks/{id}": [("id", TASK)],
         "mcp://backlog/epics/{id}": [("id", EPIC)],
-        "mcp://backlog/archive/{id}": [("id", ARCHIVED_TASK), ("id", ARCHIVED_EPIC), ("id", TASK), ("id", EPIC)],
+        "mcp://backlog/archive/{id}": [
+            ("id", ARCHIVED_TASK),
+            ("id", ARCHIVED_EPIC),
+            ("id", TASK),
+            ("id", EPIC),
+        ],
         "mcp://backlog/comments/{number}": [("number", COMMENT)],
         "mcp://backlog/resources/{path}": [("path", FILE), ("path", FOLDER)],
         "mcp://backlog/artifacts/{path}": [("path", FILE), ("path", FOLDER)],
@@ -112,13 +126,19 @@ def test_every_address_reads_as_if_it_were_not_there(alice: User) -> None:
 
 @pytest.mark.parametrize(
     "operation",
-    [{"type": "set", "value": "x"}, {"type": "restore", "version": 1}, {"type": "append", "content": "x"}],
+    [
+        {"type": "set", "value": "x"},
+        {"type": "restore", "version": 1},
+        {"type": "append", "content": "x"},
+    ],
     ids=lambda operation: operation["type"],
 )
 def test_no_address_is_written_or_restored(alice: User, operation: dict[str, Any]) -> None:
     actor = as_actor(alice)
     for hidden, absent in ADDRESSES:
-        first, second = (answer_of(lambda uri=uri: write(actor, uri, operation, "x")) for uri in (hidden, absent))
+        first, second = (
+            answer_of(lambda uri=uri: write(actor, uri, operation, "x")) for uri in (hidden, absent)
+        )
         assert "code" in first and same(first, second), hidden
 
 
@@ -159,7 +179,9 @@ def test_rest_answers_as_if_it_were_not_there(
         answers = []
         for name in pair:
             filled = None if body is None else with_name(body, name)
-            answers.append(client.request(method, path.replace("{kind}", kind).replace("{}", name), filled))
+            answers.append(
+                client.request(method, path.replace("{kind}", kind).replace("{}", name), filled)
+            )
         assert answers[0].status_code == answers[1].status_code, (path, pair)
         assert same(answers[0].content.decode(), answers[1].content.decode()), (path, pair)
 
@@ -167,7 +189,11 @@ def test_rest_answers_as_if_it_were_not_there(
 def with_name(body: Any, name: str) -> Any:
     if isinstance(body, dict):
         return {key: with_name(value, name) for key, value in body.items()}
-    return [with_name(value, name) for value in body] if isinstance(body, list) else body.replace("{}", name)
+    return (
+        [with_name(value, name) for value in body]
+        if isinstance(body, list)
+        else body.replace("{}", name)
+    )
 
 
 # Backlinks are shown for any name: here there are none.
@@ -179,7 +205,10 @@ def test_pages_answer_as_if_it_were_not_there(alice: User, path: str) -> None:
     browser = signed_in(alice)
     for pair in PAIRS:
         hidden, absent = (browser.get(path.replace("{}", name)) for name in pair)
-        assert hidden.status_code == absent.status_code == (200 if path == EMPTY else 404), (path, pair)
+        assert hidden.status_code == absent.status_code == (200 if path == EMPTY else 404), (
+            path,
+            pair,
+        )
         assert SECRET not in hidden.content.decode()
         assert path != EMPTY or hidden.content == absent.content
 
@@ -197,13 +226,17 @@ def test_pages_answer_as_if_it_were_not_there(alice: User, path: str) -> None:
         ("get_resource", {"uri": "mcp://backlog/archive/{}"}),
     ],
 )
-def test_tools_answer_as_if_it_were_not_there(alice: User, tool: str, arguments: dict[str, Any]) -> None:
+def test_tools_answer_as_if_it_were_not_there(
+    alice: User, tool: str, arguments: dict[str, Any]
+) -> None:
     for pair in PAIRS:
         answers = []
         for name in pair:
             with acting_as(as_actor(alice, via="mcp")):
                 given = with_name(arguments, name)
-                answers.append(answer_of(lambda given=given: getattr(BacklogTools(), tool)(**given)))
+                answers.append(
+                    answer_of(lambda given=given: getattr(BacklogTools(), tool)(**given))
+                )
         first, second = (re.sub(r"'timestamp': '[^']*'", "", str(answer)) for answer in answers)
         assert same(first, second), (tool, pair)
 
@@ -211,39 +244,64 @@ def test_tools_answer_as_if_it_were_not_there(alice: User, tool: str, arguments:
 def test_no_list_count_completion_or_search_tells_of_it(alice: User) -> None:
     actor, insider = as_actor(alice), as_actor(User.objects.get(username="insider"))
     lists = [
-        *("tasks", "epics", "comments", "archive", "archive?type=epic", "changes", "resources", "artifacts"),
-        *("resources/docs", "tasks?aggregate=count&group_by=status", "epics?aggregate=count&group_by=status"),
+        *(
+            "tasks",
+            "epics",
+            "comments",
+            "archive",
+            "archive?type=epic",
+            "changes",
+            "resources",
+            "artifacts",
+        ),
+        *(
+            "resources/docs",
+            "tasks?aggregate=count&group_by=status",
+            "epics?aggregate=count&group_by=status",
+        ),
     ]
     for name in lists:
-        mine, theirs = (str(read(one, f"mcp://backlog/{name}").contents) for one in (actor, insider))
+        mine, theirs = (
+            str(read(one, f"mcp://backlog/{name}").contents) for one in (actor, insider)
+        )
         assert SECRET not in mine and "First secret" not in mine, name
         assert mine != theirs, f"{name} has nothing hidden in it"
     for entry in REGISTRY:
         for variable in re.findall(r"{(\w+)}", entry.pattern):
             offered = str(catalogue.complete(actor, variable, "", entry.pattern))
-            assert not [name for name, _ in (*PAIRS, FILE, FOLDER) if name in offered], entry.pattern
+            assert not [name for name, _ in (*PAIRS, FILE, FOLDER) if name in offered], (
+                entry.pattern
+            )
     assert search_unified(alice, SECRET)["total"] == 0
     assert search_unified(insider.user, SECRET)["total"] >= 4
     assert SECRET not in str(catalogue.list_catalogue(actor, None))
 
 
-def test_without_a_role_nothing_is_listed_counted_completed_or_found(alice: User, mallory: User) -> None:
+def test_without_a_role_nothing_is_listed_counted_completed_or_found(
+    alice: User, mallory: User
+) -> None:
     nobody = as_actor(mallory)
     for entry in REGISTRY:
         if not entry.is_template and not entry.is_public:
             shown = answer_of(lambda entry=entry: read(nobody, entry.pattern).contents)
-            assert "code" in shown or (shown["results"], shown.get("total", 0)) == ([], 0), entry.pattern
+            assert "code" in shown or (shown["results"], shown.get("total", 0)) == ([], 0), (
+                entry.pattern
+            )
         for variable in re.findall(r"{(\w+)}", entry.pattern):
             assert catalogue.complete(nobody, variable, "", entry.pattern) == []
     for kind in ("tasks", "epics"):
-        counted = answer_of(lambda kind=kind: read(nobody, f"mcp://backlog/{kind}?aggregate=count&group_by=status"))
+        counted = answer_of(
+            lambda kind=kind: read(nobody, f"mcp://backlog/{kind}?aggregate=count&group_by=status")
+        )
         assert counted["code"] == "not_found"
     assert search_unified(mallory, "first")["total"] == 0
     assert {row["uri"] for row in catalogue.list_catalogue(nobody, None)[0]} == {"auth://status"}
 
 
 @pytest.mark.parametrize("archived", [False, True])
-def test_storing_at_a_hidden_path_says_nothing_of_what_is_there(alice: User, archived: bool) -> None:
+def test_storing_at_a_hidden_path_says_nothing_of_what_is_there(
+    alice: User, archived: bool
+) -> None:
     insider = as_actor(User.objects.get(username="insider"))
     if archived:
         stored_files.remove(insider, f"resources/{FILE[0]}")
@@ -267,4 +325,6 @@ def test_storing_at_a_hidden_path_says_nothing_of_what_is_there(alice: User, arc
     absent = client._client.put(
         f"/api/v1/resources/{FILE[1]}", **put | {"headers": put["headers"] | {"If-Match": '"x"'}}
     )
-    assert tagged.status_code == absent.status_code == 404 and same(tagged.content.decode(), absent.content.decode())
+    assert tagged.status_code == absent.status_code == 404 and same(
+        tagged.content.decode(), absent.content.decode()
+    )

@@ -1,4 +1,6 @@
-"""Test who may restrict an object to groups: its creator, its assignee, a member of its epic's groups, an admin."""
+"""Test who may restrict an object to groups: its creator, its assignee, a member of its epic's
+groups, an admin.
+"""
 
 from typing import Any
 
@@ -35,7 +37,9 @@ def test_a_contributor_cannot_hide_what_is_not_theirs(alice: User, evan: User, k
     assert ApiClient(alice).get(path).json()["title"] == "Ours"
     with acting_as(as_actor(evan, via="mcp")), pytest.raises(PermissionDenied):
         BacklogTools().write_resource(uri=f"mcp://backlog/{kind}s/{item.ref}", operation=LIMIT)
-    assert client.patch(path, {"title": "Fine", "groups": []}).status_code == 200, "what stays as it is, is no change"
+    assert client.patch(path, {"title": "Fine", "groups": []}).status_code == 200, (
+        "what stays as it is, is no change"
+    )
 
 
 def test_a_contributor_cannot_hide_a_file_of_others(alice: User, evan: User) -> None:
@@ -43,7 +47,10 @@ def test_a_contributor_cannot_hide_a_file_of_others(alice: User, evan: User) -> 
     refused = ApiClient(evan).patch("/api/v1/resources/ours.md", {"groups": ["otherg"]})
     assert refused.status_code == 403
     stored_files.create_resource(as_actor(evan), "resources/mine.md", "# Mine\n")
-    assert ApiClient(evan).patch("/api/v1/resources/mine.md", {"groups": ["otherg"]}).status_code == 200
+    assert (
+        ApiClient(evan).patch("/api/v1/resources/mine.md", {"groups": ["otherg"]}).status_code
+        == 200
+    )
 
 
 @pytest.mark.parametrize("why", ["creator", "assignee", "epic", "admin"])
@@ -53,10 +60,15 @@ def test_these_may(alice: User, evan: User, carol: User, why: str) -> None:
     author = as_actor(evan) if why in {"creator", "epic"} else as_actor(alice)
     task = make_task(actor=author, **values)
     user = {"admin": carol, "epic": make_user("erin", "contributor", "otherg")}.get(why, evan)
-    assert ApiClient(user).patch(f"/api/v1/tasks/{task.ref}/", {"groups": ["otherg"]}).status_code == 200
+    assert (
+        ApiClient(user).patch(f"/api/v1/tasks/{task.ref}/", {"groups": ["otherg"]}).status_code
+        == 200
+    )
     change = Change.objects.filter(ref=task.ref).order_by("-version").first()
     assert change and (change.fields, change.author) == (["groups"], user), "it is in the history"
-    assert ApiClient(user).patch(f"/api/v1/tasks/{task.ref}/", {"groups": []}).status_code == 200, "and reversible"
+    assert ApiClient(user).patch(f"/api/v1/tasks/{task.ref}/", {"groups": []}).status_code == 200, (
+        "and reversible"
+    )
 
 
 def test_a_member_of_the_group_cannot_open_what_is_not_theirs(evan: User) -> None:
@@ -83,7 +95,11 @@ def test_an_admin_sees_who_did_it_and_takes_it_back(alice: User, evan: User, car
     write(as_actor(evan), f"mcp://backlog/tasks/{task.ref}", LIMIT)
     path = f"/api/v1/tasks/{task.ref}/"
     assert ApiClient(alice).get(path).status_code == 404
-    versions: Any = ApiClient(carol).get(f"/api/v1/versions/?uri=mcp://backlog/tasks/{task.ref}").json()["results"]
+    versions: Any = (
+        ApiClient(carol)
+        .get(f"/api/v1/versions/?uri=mcp://backlog/tasks/{task.ref}")
+        .json()["results"]
+    )
     assert (versions[0]["author"], versions[0]["fields"]) == ("evan", ["groups"])
     assert ApiClient(carol).patch(path, {"groups": []}).status_code == 200
     assert ApiClient(alice).get(path).status_code == 200

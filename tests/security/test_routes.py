@@ -30,7 +30,9 @@ def callers() -> dict[str, Caller]:
 
 
 def known() -> set[tuple[str, str]]:
-    return {(method, path.partition("?")[0]) for method, _, path in (row.partition(" ") for row in ROWS)}
+    return {
+        (method, path.partition("?")[0]) for method, _, path in (row.partition(" ") for row in ROWS)
+    }
 
 
 def there() -> set[tuple[str, str]]:
@@ -38,7 +40,9 @@ def there() -> set[tuple[str, str]]:
         (method, route)
         for route, methods in routes().items()
         for method in methods
-        if not route.startswith("/admin") and (method == "GET" or route not in ONLY_READ) and route not in PAGES
+        if not route.startswith("/admin")
+        and (method == "GET" or route not in ONLY_READ)
+        and route not in PAGES
     } - SAME_AS_POST
 
 
@@ -104,7 +108,9 @@ def test_everybody_gets_what_the_table_says(callers: dict[str, Caller]) -> None:
     assert wrong == []
 
 
-def test_endpoints_of_the_protocol_refuse_an_empty_request_of_anybody(callers: dict[str, Caller]) -> None:
+def test_endpoints_of_the_protocol_refuse_an_empty_request_of_anybody(
+    callers: dict[str, Caller],
+) -> None:
     for name, row in ROWS.items():
         if row.policy == "protocol":
             given = {caller: ask(callers[caller], name, row).status_code for caller in SOME}
@@ -117,7 +123,9 @@ def test_consent_asks_strangers_and_tokens_to_sign_in(callers: dict[str, Caller]
             for caller in SOME:
                 answer = ask(callers[caller], name, row)
                 expected = 302 if callers[caller].secret or caller in STRANGERS else 400
-                assert answer.status_code == expected or (expected == 400 and answer.status_code == 200), (name, caller)
+                assert answer.status_code == expected or (
+                    expected == 400 and answer.status_code == 200
+                ), (name, caller)
                 assert expected != 302 or answer["Location"].startswith("/login/")
 
 

@@ -1,4 +1,6 @@
-"""Test every kind of secret in every form an error carries it: logs, job errors, admin and metrics."""
+"""Test every kind of secret in every form an error carries it: logs, job errors, admin and
+metrics.
+"""
 
 import io
 import json
@@ -66,12 +68,23 @@ def database_settings_as_they_were() -> Iterator[None]:
 
 def texts(secrets: dict[str, str]) -> list[tuple[str, str]]:
     """Return each secret with the sentences in which programs quote it."""
-    bare = {"api token", "access_token", "refresh_token", "token", "SECRET_KEY", "database password", "redis password"}
+    bare = {
+        "api token",
+        "access_token",
+        "refresh_token",
+        "token",
+        "SECRET_KEY",
+        "database password",
+        "redis password",
+    }
     found = [(secrets[name], f"refused {secrets[name]} at once") for name in bare]
     for name, secret in secrets.items():
         if " " in name:
             continue
-        found += [(secret, json.dumps({name: secret, "user": "me"})), (secret, repr({name: secret}))]
+        found += [
+            (secret, json.dumps({name: secret, "user": "me"})),
+            (secret, repr({name: secret})),
+        ]
         found += [(secret, repr([(name.encode(), secret.encode())]))]
         if " " not in secret:
             found += [
@@ -80,8 +93,14 @@ def texts(secrets: dict[str, str]) -> list[tuple[str, str]]:
                 (secret, f"{name}={secret}"),
             ]
     access = secrets["access_token"]
-    found += [(access, f"{scheme}{access}") for scheme in ("Authorization: Bearer ", "authorization: bearer   ")]
-    found += [(SID, f"Cookie: theme=dark; sid={SID}"), ("aHVudGVyMjpodW50ZXIy", "Basic aHVudGVyMjpodW50ZXIy")]
+    found += [
+        (access, f"{scheme}{access}")
+        for scheme in ("Authorization: Bearer ", "authorization: bearer   ")
+    ]
+    found += [
+        (SID, f"Cookie: theme=dark; sid={SID}"),
+        ("aHVudGVyMjpodW50ZXIy", "Basic aHVudGVyMjpodW50ZXIy"),
+    ]
     found += [
         (DATABASE_PASSWORD, f"postgres://backlog:{DATABASE_PASSWORD}@db:5432/backlog"),
         (REDIS_PASSWORD, f"Error 111 connecting to redis://:{REDIS_PASSWORD}@cache:6379/0"),
@@ -102,7 +121,8 @@ def log() -> Iterator[Any]:
     options = settings.LOGGING["formatters"]["structured"]
     *kept, _renderer = options["processors"]
     formatter = structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=options["foreign_pre_chain"], processors=[*kept, structlog.processors.JSONRenderer()]
+        foreign_pre_chain=options["foreign_pre_chain"],
+        processors=[*kept, structlog.processors.JSONRenderer()],
     )
     handler = logging.StreamHandler(stream)
     handler.setFormatter(formatter)
@@ -128,8 +148,19 @@ def test_no_secret_is_logged_or_kept_in_a_job_error(secrets: dict[str, str], log
 
 
 def test_a_field_of_an_event_that_is_named_as_a_secret_is_masked_as_a_whole() -> None:
-    for name in ("password", "sid", "p80", "product_key", "sessionid", "refresh_token", "Authorization", "cookie"):
-        event = scrub(None, "info", {"event": "x", name: "plain words", "headers": {name: "plain words"}})
+    for name in (
+        "password",
+        "sid",
+        "p80",
+        "product_key",
+        "sessionid",
+        "refresh_token",
+        "Authorization",
+        "cookie",
+    ):
+        event = scrub(
+            None, "info", {"event": "x", name: "plain words", "headers": {name: "plain words"}}
+        )
         assert event == {"event": "x", name: MASK, "headers": {name: MASK}}
 
 
@@ -144,10 +175,15 @@ def test_no_secret_of_a_failed_job_is_shown_by_admin_desk_address_or_metrics(
     for number, (_, text) in enumerate(quoted):
         last = {"state": "running", "attempts": queue.MAX_ATTEMPTS}
         job = Job.objects.create(kind="odd", key=str(number), run_at=now, created_at=now, **last)
-        queue.RunningJob(job.pk, "odd", {}, queue.MAX_ATTEMPTS).fail(queue.describe(RuntimeError(text)))
+        queue.RunningJob(job.pk, "odd", {}, queue.MAX_ATTEMPTS).fail(
+            queue.describe(RuntimeError(text))
+        )
     shown = [
         browser.get("/admin/resources_app/job/").content.decode(),
-        *(browser.get(f"/admin/resources_app/job/{pk}/change/").content.decode() for pk in _job_ids()),
+        *(
+            browser.get(f"/admin/resources_app/job/{pk}/change/").content.decode()
+            for pk in _job_ids()
+        ),
         browser.get("/admin/").content.decode(),
         browser.get("/").content.decode(),
         str(read(as_actor(carol), "workflow://workflows").contents),

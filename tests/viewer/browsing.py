@@ -14,7 +14,11 @@ def signed_in(user: User) -> Client:
 
 def fragment(client: Client, path: str, body: dict[str, Any] | None = None) -> Any:
     headers = {"HX-Request": "true"}
-    return client.get(path, headers=headers) if body is None else client.post(path, body, headers=headers)
+    return (
+        client.get(path, headers=headers)
+        if body is None
+        else client.post(path, body, headers=headers)
+    )
 
 
 def text_of(response: Any) -> str:

@@ -18,7 +18,9 @@ from tests.viewer.browsing import fragment, signed_in, text_of
 def tasks(carol: User) -> list[Task]:
     epic = make_epic(title="Search")
     return [
-        make_task(title="Alpha", status="open", priority="urgent", labels=["api"], epic_id=epic.ref),
+        make_task(
+            title="Alpha", status="open", priority="urgent", labels=["api"], epic_id=epic.ref
+        ),
         make_task(title="Beta", status="done", assignee="carol"),
         make_task(title="Gamma", status="open", description="- [x] a\n- [ ] b"),
     ]
@@ -75,11 +77,20 @@ def test_the_number_of_queries_does_not_grow_with_the_cards(
         boards.sections(alice, [], "status", 50)
 
 
-def test_a_conflict_about_the_epic_leaves_the_status_as_it_was(tasks: list[Task], alice: User) -> None:
+def test_a_conflict_about_the_epic_leaves_the_status_as_it_was(
+    tasks: list[Task], alice: User
+) -> None:
     client, other = signed_in(alice), make_epic(title="Another")
     [card] = boards.cards(alice, [], ["TASK-0001"])
-    write_path.write(Actor(alice, "web"), "mcp://backlog/tasks/TASK-0001/epic_id", {"type": "set", "value": None})
-    body = {"status": "done", "status_etag": card.etag, "epic_id": other.ref, "epic_id_etag": card.epic_etag}
+    write_path.write(
+        Actor(alice, "web"), "mcp://backlog/tasks/TASK-0001/epic_id", {"type": "set", "value": None}
+    )
+    body = {
+        "status": "done",
+        "status_etag": card.etag,
+        "epic_id": other.ref,
+        "epic_id_etag": card.epic_etag,
+    }
     answer = client.post("/t/TASK-0001/move/", body, headers={"Accept": "application/json"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "conflict")
     [card] = boards.cards(alice, [], ["TASK-0001"])
@@ -94,7 +105,9 @@ def test_a_card_says_what_is_ticked_and_who_wrote_last(tasks: list[Task], alice:
     found = boards.cards(alice, [], ["TASK-0003"])
     assert (found[0].ticked, found[0].boxes) == (1, 2)
     write_path.write(
-        Actor(alice, "mcp", "claude-code"), "mcp://backlog/tasks/TASK-0003/priority", {"type": "set", "value": "low"}
+        Actor(alice, "mcp", "claude-code"),
+        "mcp://backlog/tasks/TASK-0003/priority",
+        {"type": "set", "value": "low"},
     )
     assert boards.cards(alice, [], ["TASK-0003"])[0].agent == "claude-code"
 
@@ -130,7 +143,9 @@ def test_the_search_box_gets_titles_and_marked_snippets(tasks: list[Task], alice
     assert "<mark>Gamma</mark>" in text_of(fragment(client, "/spotlight/?q=gamm"))
 
 
-def test_filters_can_be_typed_between_the_words(tasks: list[Task], alice: User, carol: User) -> None:
+def test_filters_can_be_typed_between_the_words(
+    tasks: list[Task], alice: User, carol: User
+) -> None:
     for query, shown, hidden in (
         ("status:do", "Beta", "Alpha"),
         ("@me", "Beta", "Gamma"),
@@ -142,7 +157,9 @@ def test_filters_can_be_typed_between_the_words(tasks: list[Task], alice: User, 
         page = text_of(signed_in(carol).get("/board/", {"search": query}))
         assert f">{shown}</a>" in page, query
         assert f">{hidden}</a>" not in page, query
-    assert "No task matches" in text_of(signed_in(alice).get("/board/", {"search": "@stranger status:asleep"}))
+    assert "No task matches" in text_of(
+        signed_in(alice).get("/board/", {"search": "@stranger status:asleep"})
+    )
 
 
 def test_the_search_box_takes_the_same_filters(tasks: list[Task], carol: User) -> None:

@@ -33,13 +33,17 @@ def form_of(client: Client, task: Task) -> dict[str, str]:
 
 
 def fields_in(page: str) -> dict[str, str]:
-    """Return the fields of a page: inputs with their values, textareas without the line break after their tag."""
+    """Return the fields of a page: inputs with their values, textareas without the line break after
+    their tag.
+    """
     found = {}
     for tag in re.findall(r"<input[^>]*>", page):
         name, value = re.search(r'name="([^"]*)"', tag), re.search(r'value="([^"]*)"', tag)
         if name:
             found[name[1]] = unescape(value[1]) if value else ""
-    for name, text in re.findall(r'<textarea name="([^"]*)"[^>]*>\n?(.*?)</textarea>', page, re.DOTALL):
+    for name, text in re.findall(
+        r'<textarea name="([^"]*)"[^>]*>\n?(.*?)</textarea>', page, re.DOTALL
+    ):
         found[name] = unescape(text)
     return found
 
@@ -50,12 +54,16 @@ def save(client: Client, task: Task, form: dict[str, str], **changed: str) -> An
 
 
 def write(user: User, task: Task, field: str, value: str) -> None:
-    write_path.write(Actor(user, "mcp", "claude-code"), task_uri(task, field), {"type": "set", "value": value})
+    write_path.write(
+        Actor(user, "mcp", "claude-code"), task_uri(task, field), {"type": "set", "value": value}
+    )
 
 
 def test_one_save_writes_title_and_description_as_one_batch(alice: User, task: Task) -> None:
     client = signed_in(alice)
-    answer = save(client, task, form_of(client, task), title="After", description=BASE + "\n\nFourth line")
+    answer = save(
+        client, task, form_of(client, task), title="After", description=BASE + "\n\nFourth line"
+    )
     assert answer.status_code == 200
     assert saved(task) == ("After", BASE + "\n\nFourth line")
     batches = Change.objects.filter(kind="task", author=alice).values_list("batch", flat=True)
@@ -82,7 +90,9 @@ def test_a_line_break_at_the_start_of_a_text_survives_the_form(alice: User) -> N
     assert saved(task) == ("Another", "\n\nAfter two line breaks")
 
 
-def test_a_field_the_writer_left_alone_does_not_conflict(alice: User, carol: User, task: Task) -> None:
+def test_a_field_the_writer_left_alone_does_not_conflict(
+    alice: User, carol: User, task: Task
+) -> None:
     client = signed_in(alice)
     form = form_of(client, task)
     write(carol, task, "description", "Written meanwhile")
@@ -97,7 +107,9 @@ def test_a_refused_title_saves_no_description(alice: User, task: Task) -> None:
     assert saved(task) == ("Before", BASE)
 
 
-def test_a_conflict_in_one_field_saves_neither_and_shows_both(alice: User, carol: User, task: Task) -> None:
+def test_a_conflict_in_one_field_saves_neither_and_shows_both(
+    alice: User, carol: User, task: Task
+) -> None:
     client = signed_in(alice)
     form = form_of(client, task)
     write(carol, task, "description", BASE.replace("First", "Their first"))
@@ -108,7 +120,9 @@ def test_a_conflict_in_one_field_saves_neither_and_shows_both(alice: User, carol
     assert "no conflict" in shown and "After" in shown
     assert saved(task) == ("Before", BASE.replace("First", "Their first"))
     settled = fields_in(shown)
-    assert settled["description"] == BASE.replace("First", "Their first").replace("Third", "My third")
+    assert settled["description"] == BASE.replace("First", "Their first").replace(
+        "Third", "My third"
+    )
     assert save(client, task, settled).status_code == 200
     assert saved(task) == ("After", settled["description"])
 
@@ -125,25 +139,33 @@ def conflict(alice: User, carol: User, task: Task) -> tuple[Client, dict[str, st
     return client, fields_in(text_of(answer))
 
 
-def test_both_conflicts_are_settled_by_one_save(conflict: tuple[Client, dict[str, str]], task: Task) -> None:
+def test_both_conflicts_are_settled_by_one_save(
+    conflict: tuple[Client, dict[str, str]], task: Task
+) -> None:
     client, form = conflict
     assert save(client, task, form, title="Settled", description="Settled text").status_code == 200
     assert saved(task) == ("Settled", "Settled text")
 
 
-def test_use_mine_takes_the_writers_own_texts(conflict: tuple[Client, dict[str, str]], task: Task) -> None:
+def test_use_mine_takes_the_writers_own_texts(
+    conflict: tuple[Client, dict[str, str]], task: Task
+) -> None:
     client, form = conflict
     assert save(client, task, form, take="mine").status_code == 200
     assert saved(task) == ("Mine", "My text\nof two lines")
 
 
-def test_keep_saved_version_writes_nothing(conflict: tuple[Client, dict[str, str]], task: Task) -> None:
+def test_keep_saved_version_writes_nothing(
+    conflict: tuple[Client, dict[str, str]], task: Task
+) -> None:
     client, form = conflict
     assert save(client, task, form, take="theirs").status_code == 200
     assert saved(task) == ("Theirs", "Their text\nof two lines")
 
 
-def test_keeping_the_saved_version_of_one_field_saves_the_other(alice: User, carol: User, task: Task) -> None:
+def test_keeping_the_saved_version_of_one_field_saves_the_other(
+    alice: User, carol: User, task: Task
+) -> None:
     client = signed_in(alice)
     form = form_of(client, task)
     write(carol, task, "title", "Theirs")
@@ -161,12 +183,18 @@ def test_a_conflict_on_the_settled_text_asks_again(
     assert saved(task) == ("Theirs once more", "Their text\nof two lines")
 
 
-def test_a_status_that_changed_meanwhile_is_settled_the_same_way(alice: User, carol: User, task: Task) -> None:
+def test_a_status_that_changed_meanwhile_is_settled_the_same_way(
+    alice: User, carol: User, task: Task
+) -> None:
     client = signed_in(alice)
     page = text_of(client.get(f"/t/{task.ref}/"))
-    etag = page.split('name="field" value="status"')[1].split('name="etag" value="')[1].split('"')[0]
+    etag = (
+        page.split('name="field" value="status"')[1].split('name="etag" value="')[1].split('"')[0]
+    )
     write(carol, task, "status", "blocked")
-    answer = fragment(client, f"/t/{task.ref}/set/", {"field": "status", "value": "done", "etag": etag})
+    answer = fragment(
+        client, f"/t/{task.ref}/set/", {"field": "status", "value": "done", "etag": etag}
+    )
     assert answer.status_code == 409 and "Save merge" not in text_of(answer)
     save(client, task, fields_in(text_of(answer)), take="mine")
     assert Task.objects.get(pk=task.pk).get_status_display() == "done"

@@ -1,5 +1,5 @@
-"""Test that code is highlighted by a child process with a CPU time limit: no text blocks this process, or the child,
-for long.
+"""Test that code is highlighted by a child process with a CPU time limit: no text blocks this
+process, or the child, for long.
 """
 
 import json
@@ -86,10 +86,19 @@ def test_the_cache_is_bounded_by_what_it_keeps() -> None:
 
 
 def test_the_child_ends_with_its_parent() -> None:
-    """Check that standard error, which the child inherits, closes: that happens only when the child has ended too."""
-    program = "from backlog_site.viewer.markdown import render\nfrom backlog_site.viewer.isolation import renderer\n"
-    program += "render('```py\\na\\n```')\nprint(renderer.pid, flush=True)\nimport os\nos._exit(0)\n"
-    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    """Check that standard error, which the child inherits, closes: that happens only when the child
+    has ended too.
+    """
+    program = (
+        "from backlog_site.viewer.markdown import render\nfrom backlog_site.viewer.isolation import"
+        " renderer\n"
+    )
+    program += (
+        "render('```py\\na\\n```')\nprint(renderer.pid, flush=True)\nimport os\nos._exit(0)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert int(run.stdout)
 
 
@@ -131,21 +140,29 @@ for language, text in json.load(sys.stdin):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_lexer_of_the_list_backtracks_exponentially(language: str) -> None:
-    """Lex 300 characters: enough for exponential time to exceed the age of the universe; polynomial time takes
-    milliseconds.
+    """Lex 300 characters: enough for exponential time to exceed the age of the universe; polynomial
+    time takes milliseconds.
     """
-    texts = [(language, start + piece * (PIECE_LENGTH // len(piece))) for piece in PIECES for start in OPENINGS[:1]]
+    texts = [
+        (language, start + piece * (PIECE_LENGTH // len(piece)))
+        for piece in PIECES
+        for start in OPENINGS[:1]
+    ]
     texts += [
         (language, start + piece * PIECE_LENGTH)
         for piece in ("\\", " ", "a ", "\\a", '\\"', "\n")
         for start in OPENINGS
     ]
     command = [sys.executable, "-c", FUZZ, str(CPU_SECONDS)]
-    run = subprocess.run(command, input=json.dumps(texts), cwd=ROOT, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        command, input=json.dumps(texts), cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert run.returncode == 0, (run.returncode, run.stdout.splitlines()[-1:], run.stderr)
     assert len(run.stdout.splitlines()) == len(texts)
 
 
 def test_what_is_rendered_in_this_process_is_short() -> None:
-    """Check the limit of what no timer ends: with a higher one, the property below would depend on luck."""
+    """Check the limit of what no timer ends: with a higher one, the property below would depend on
+    luck.
+    """
     assert (MAX_TEXT_HERE, MAX_MARKS_HERE) <= (10_000, 1_500)

@@ -1,4 +1,6 @@
-"""Test edits from the page: each field with its ETag, conflicts that lose nothing, lists, boxes, comments, versions."""
+"""Test edits from the page: each field with its ETag, conflicts that lose nothing, lists, boxes,
+comments, versions.
+"""
 
 import pytest
 from django.contrib.auth.models import User
@@ -35,7 +37,9 @@ def test_a_field_is_set_in_place(alice: User, task: Task) -> None:
 
 
 def test_an_empty_choice_takes_the_value_away(alice: User, task: Task) -> None:
-    write_path.write(Actor(alice, "web"), task_uri(task, "assignee"), {"type": "set", "value": "alice"})
+    write_path.write(
+        Actor(alice, "web"), task_uri(task, "assignee"), {"type": "set", "value": "alice"}
+    )
     fragment(signed_in(alice), f"/t/{task.ref}/set/", {"field": "assignee", "value": ""})
     assert stored(task).assignee is None
 
@@ -45,7 +49,9 @@ def test_without_javascript_an_edit_leads_back_to_the_page(alice: User, task: Ta
     assert answer["Location"] == f"/t/{task.ref}/"
 
 
-def test_a_conflict_shows_both_versions_and_their_merge(alice: User, carol: User, task: Task) -> None:
+def test_a_conflict_shows_both_versions_and_their_merge(
+    alice: User, carol: User, task: Task
+) -> None:
     seen = etag(alice, task, "description")
     theirs = {"type": "str_replace", "old_str": "First", "new_str": "Their first"}
     write_path.write(Actor(carol, "mcp", "claude-code"), task_uri(task, "description"), theirs)
@@ -60,29 +66,49 @@ def test_a_conflict_shows_both_versions_and_their_merge(alice: User, carol: User
     assert stored(task).description == BASE.replace("First", "Their first")
 
 
-def test_the_merge_is_saved_with_the_tag_the_dialog_carries(alice: User, carol: User, task: Task) -> None:
+def test_the_merge_is_saved_with_the_tag_the_dialog_carries(
+    alice: User, carol: User, task: Task
+) -> None:
     seen = etag(alice, task, "description")
-    write_path.write(Actor(carol, "mcp"), task_uri(task, "description"), {"type": "append", "content": "\nTheirs"})
+    write_path.write(
+        Actor(carol, "mcp"),
+        task_uri(task, "description"),
+        {"type": "append", "content": "\nTheirs"},
+    )
     client = signed_in(alice)
-    dialog = fragment(client, f"/t/{task.ref}/set/", {"field": "description", "value": "Mine\n" + BASE, "etag": seen})
+    dialog = fragment(
+        client,
+        f"/t/{task.ref}/set/",
+        {"field": "description", "value": "Mine\n" + BASE, "etag": seen},
+    )
     fresh = text_of(dialog).split('name="description_etag" value="')[1].split('"')[0]
     merged = f"Mine\n{BASE}\nTheirs"
-    saved = fragment(client, f"/t/{task.ref}/edit/", {"description": merged, "description_etag": fresh})
+    saved = fragment(
+        client, f"/t/{task.ref}/edit/", {"description": merged, "description_etag": fresh}
+    )
     assert saved.status_code == 200
     assert stored(task).description == merged
 
 
-def test_a_move_with_a_stale_tag_is_told_as_a_conflict(alice: User, carol: User, task: Task) -> None:
+def test_a_move_with_a_stale_tag_is_told_as_a_conflict(
+    alice: User, carol: User, task: Task
+) -> None:
     seen = etag(alice, task, "status")
-    write_path.write(Actor(carol, "web"), task_uri(task, "status"), {"type": "set", "value": "blocked"})
+    write_path.write(
+        Actor(carol, "web"), task_uri(task, "status"), {"type": "set", "value": "blocked"}
+    )
     body = {"field": "status", "value": "done", "etag": seen}
-    answer = signed_in(alice).post(f"/t/{task.ref}/set/", body, headers={"Accept": "application/json"})
+    answer = signed_in(alice).post(
+        f"/t/{task.ref}/set/", body, headers={"Accept": "application/json"}
+    )
     assert answer.status_code == 409
     assert answer.json()["error"]["code"] == "conflict"
 
 
 def test_a_refused_edit_leaves_the_page_as_it_is_and_says_why(alice: User, task: Task) -> None:
-    answer = fragment(signed_in(alice), f"/t/{task.ref}/set/", {"field": "status", "value": "sleeping"})
+    answer = fragment(
+        signed_in(alice), f"/t/{task.ref}/set/", {"field": "status", "value": "sleeping"}
+    )
     assert answer.status_code == 400
     assert answer["HX-Reswap"] == "none"
     assert "refused" in answer["HX-Trigger"]
@@ -110,7 +136,11 @@ def test_lists_grow_and_shrink(alice: User, task: Task) -> None:
     fragment(client, f"/t/{task.ref}/list/", body)
     assert stored(task).labels == ["docs"]
     url = "mcp://backlog/resources/a.md"
-    page = text_of(fragment(client, f"/t/{task.ref}/list/", {"field": "references", "value": url, "title": "A"}))
+    page = text_of(
+        fragment(
+            client, f"/t/{task.ref}/list/", {"field": "references", "value": url, "title": "A"}
+        )
+    )
     assert stored(task).references == [{"url": url, "title": "A"}]
     assert f'data-uri="{url}"' in page
 
@@ -119,21 +149,33 @@ def test_a_box_is_ticked_by_its_line(alice: User) -> None:
     task = make_task(description="- [ ] same\n- [ ] same\n- [ ] **other** `one`")
     client = signed_in(alice)
     fragment(client, f"/t/{task.ref}/tick/", {"line": "1", "label": "same", "checked": "true"})
-    fragment(client, f"/t/{task.ref}/tick/", {"line": "2", "label": "**other** `one`", "checked": "true"})
+    fragment(
+        client, f"/t/{task.ref}/tick/", {"line": "2", "label": "**other** `one`", "checked": "true"}
+    )
     assert stored(task).description == "- [ ] same\n- [x] same\n- [x] **other** `one`"
 
 
 def test_a_box_that_moved_meanwhile_is_not_ticked(alice: User, carol: User) -> None:
     task = make_task(description="- [ ] one\n- [ ] two")
-    write_path.write(Actor(carol, "mcp"), task_uri(task, "description"), {"type": "prepend", "content": "- [ ] zero\n"})
-    answer = fragment(signed_in(alice), f"/t/{task.ref}/tick/", {"line": "0", "label": "one", "checked": "true"})
+    write_path.write(
+        Actor(carol, "mcp"),
+        task_uri(task, "description"),
+        {"type": "prepend", "content": "- [ ] zero\n"},
+    )
+    answer = fragment(
+        signed_in(alice), f"/t/{task.ref}/tick/", {"line": "0", "label": "one", "checked": "true"}
+    )
     assert answer.status_code == 409
     assert "[x]" not in stored(task).description
 
 
 def test_comments_are_written_and_shown_harmless(alice: User, task: Task) -> None:
     page = text_of(
-        fragment(signed_in(alice), f"/t/{task.ref}/comment/", {"body": "**Seen** <script>alert(1)</script>"})
+        fragment(
+            signed_in(alice),
+            f"/t/{task.ref}/comment/",
+            {"body": "**Seen** <script>alert(1)</script>"},
+        )
     )
     assert "<strong>Seen</strong>" in page
     assert "<script>alert" not in page
@@ -157,13 +199,24 @@ def test_an_archived_task_can_be_brought_back(alice: User, task: Task) -> None:
 def test_a_task_is_created_with_and_without_javascript(alice: User) -> None:
     epic = make_epic()
     client = signed_in(alice)
-    body = {"title": "From the form", "labels": "api, docs", "epic_id": epic.ref, "status": "open", "priority": "low"}
+    body = {
+        "title": "From the form",
+        "labels": "api, docs",
+        "epic_id": epic.ref,
+        "status": "open",
+        "priority": "low",
+    }
     assert client.post("/new/", body)["Location"] == "/t/TASK-0001/"
-    made = client.post("/new/", {"title": "From the dialog"}, headers={"Accept": "application/json"}).json()
+    made = client.post(
+        "/new/", {"title": "From the dialog"}, headers={"Accept": "application/json"}
+    ).json()
     assert made == {"ref": "TASK-0002"}
     first = Task.objects.get(pk=1)
     assert (first.labels, first.epic_id) == (["api", "docs"], epic.pk)
-    assert client.post("/new/", {"title": ""}, headers={"Accept": "application/json"}).status_code == 400
+    assert (
+        client.post("/new/", {"title": ""}, headers={"Accept": "application/json"}).status_code
+        == 400
+    )
 
 
 def test_an_epic_shows_its_tasks_and_how_far_they_are(alice: User) -> None:
@@ -175,7 +228,9 @@ def test_an_epic_shows_its_tasks_and_how_far_they_are(alice: User) -> None:
     assert "It is cancelled" in page
 
 
-def test_a_comment_is_edited_and_taken_back_from_the_page(alice: User, carol: User, task: Task) -> None:
+def test_a_comment_is_edited_and_taken_back_from_the_page(
+    alice: User, carol: User, task: Task
+) -> None:
     mine = write_path.add_comment(Actor(alice, "web"), task_uri(task), "Frist words")
     theirs = write_path.add_comment(Actor(carol, "web"), task_uri(task), "Theirs")
     client, path = signed_in(alice), f"/t/{task.ref}/comment/{mine.pk}/"

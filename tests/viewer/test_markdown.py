@@ -1,4 +1,6 @@
-"""Test that Markdown by agents and users becomes safe HTML, and our addresses become links that open here."""
+"""Test that Markdown by agents and users becomes safe HTML, and our addresses become links that
+open here.
+"""
 
 from urllib.parse import quote
 
@@ -41,7 +43,15 @@ def test_nothing_in_a_text_can_run(payload: str) -> None:
     outside_text = [part.partition(">")[0].lower() for part in made.split("<")[1:]]
     for opening in outside_text:
         bare = opening.split('aria-label="')[0]
-        for forbidden in ("javascript:", "vbscript:", "data:text", "data:image", " on", " style=", " hx-"):
+        for forbidden in (
+            "javascript:",
+            "vbscript:",
+            "data:text",
+            "data:image",
+            " on",
+            " style=",
+            " hx-",
+        ):
             assert forbidden not in bare, opening
 
 
@@ -52,7 +62,9 @@ def test_pictures_of_other_hosts_are_links() -> None:
 
 
 def test_pictures_of_our_own_are_shown() -> None:
-    assert 'src="/raw/?uri=mcp%3A%2F%2Fbacklog' in render("![chart](mcp://backlog/artifacts/chart.png)")
+    assert 'src="/raw/?uri=mcp%3A%2F%2Fbacklog' in render(
+        "![chart](mcp://backlog/artifacts/chart.png)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,7 +72,10 @@ def test_pictures_of_our_own_are_shown() -> None:
     [
         ("see TASK-0042.", "/t/TASK-0042/"),
         ("see EPIC-0007", "/t/EPIC-0007/"),
-        ("mcp://backlog/tasks/TASK-0001, then", "/open/?uri=mcp%3A%2F%2Fbacklog%2Ftasks%2FTASK-0001"),
+        (
+            "mcp://backlog/tasks/TASK-0001, then",
+            "/open/?uri=mcp%3A%2F%2Fbacklog%2Ftasks%2FTASK-0001",
+        ),
         ("`mcp://backlog/resources/a.md`", "/open/?uri=mcp%3A%2F%2Fbacklog%2Fresources%2Fa.md"),
         ("[the file](file:///srv/a.md)", "/open/?uri=file%3A%2F%2F%2Fsrv%2Fa.md"),
         ("ib://ACME/resources/9", "/open/?uri=ib%3A%2F%2FACME%2Fresources%2F9"),
@@ -136,16 +151,24 @@ def test_the_label_of_a_box_is_as_long_as_the_one_it_is_ticked_by() -> None:
 def test_headings_never_skip_a_level() -> None:
     assert '<h3 id="s-deep">Deep</h3>' in render("#### Deep")
     made = render("# One\n\n#### Two\n\n## Three")
-    assert made.index('<h3 id="s-one">One') < made.index('<h4 id="s-two">Two') < made.index('<h4 id="s-three">Three')
+    assert (
+        made.index('<h3 id="s-one">One')
+        < made.index('<h4 id="s-two">Two')
+        < made.index('<h4 id="s-three">Three')
+    )
 
 
-@pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "notes/a.md", "vbscript:x", ""])
+@pytest.mark.parametrize(
+    "url", ["javascript:alert(1)", "data:text/html,x", "notes/a.md", "vbscript:x", ""]
+)
 def test_a_reference_that_leads_nowhere_safe_is_no_link(url: str) -> None:
     assert destination(url) == ""
 
 
 def test_what_matched_is_marked_and_the_rest_escaped() -> None:
-    assert marked("<b>Folder</b> folders", "folder") == ("&lt;b&gt;<mark>Folder</mark>&lt;/b&gt; <mark>folders</mark>")
+    assert marked("<b>Folder</b> folders", "folder") == (
+        "&lt;b&gt;<mark>Folder</mark>&lt;/b&gt; <mark>folders</mark>"
+    )
 
 
 @pytest.mark.parametrize("text", ["<b>a</b> " * 11_112, "![" * 20_001, "- a\n" * 20_001])
@@ -154,4 +177,6 @@ def test_a_text_that_would_take_long_is_shown_as_it_was_written(text: str) -> No
 
 
 def test_a_long_text_with_as_many_marks_as_people_write_is_rendered() -> None:
-    assert "<strong>bold</strong>" in render("A line of **bold** text with `code`, as people write them.\n\n" * 700)
+    assert "<strong>bold</strong>" in render(
+        "A line of **bold** text with `code`, as people write them.\n\n" * 700
+    )

@@ -22,7 +22,12 @@ WRITING = ["/new/", "/t/TASK-0001/edit/"]
 @pytest.fixture
 def backlog(carol: User) -> None:
     epic = make_epic(title="Epic of the tests")
-    make_task(title="Visible to the team", epic_id=epic.ref, labels=["api"], description="- [ ] one\n- [x] two")
+    make_task(
+        title="Visible to the team",
+        epic_id=epic.ref,
+        labels=["api"],
+        description="- [ ] one\n- [x] two",
+    )
     make_task(title="Only for the board", groups=["admin"])
     stored_files.create_resource(as_actor(carol), "resources/notes.md", "# Notes\n\nSee TASK-0001.")
 
@@ -59,7 +64,9 @@ def test_what_is_for_others_is_on_no_page(backlog: None, alice: User, carol: Use
         assert "Only for the board" not in text_of(mine.get(path)), path
 
 
-def test_what_is_for_others_is_not_found_by_its_name_either(backlog: None, alice: User, carol: User) -> None:
+def test_what_is_for_others_is_not_found_by_its_name_either(
+    backlog: None, alice: User, carol: User
+) -> None:
     assert signed_in(carol).get("/t/TASK-0002/").status_code == 200
     for path in (
         "/t/TASK-0002/",
@@ -87,7 +94,9 @@ def test_what_does_not_exist_says_so(backlog: None, alice: User) -> None:
     assert "BACKLOG_RESOURCE_ROOTS" in text_of(missing)
 
 
-@pytest.mark.parametrize("address", ["/t/TASK-0001/pick/?client=x%00", "/board/?assignee=%00", "/suggest/?q=%23a%00"])
+@pytest.mark.parametrize(
+    "address", ["/t/TASK-0001/pick/?client=x%00", "/board/?assignee=%00", "/suggest/?q=%23a%00"]
+)
 def test_what_no_database_takes_is_refused(backlog: None, alice: User, address: str) -> None:
     answer = signed_in(alice).get(address)
     assert (answer.status_code, "NUL" in text_of(answer)) == (400, True)
@@ -98,7 +107,8 @@ def test_signing_in_leads_back_to_where_one_was(alice: User) -> None:
     alice.save()
     client = Client()
     answer = client.post(
-        "/login/?next=/board/", {"username": "alice", "password": "a long password", "next": "/board/"}
+        "/login/?next=/board/",
+        {"username": "alice", "password": "a long password", "next": "/board/"},
     )
     assert answer["Location"] == "/board/"
     assert "this one" in text_of(client.get("/profile/"))
@@ -135,7 +145,11 @@ def test_the_schedule_says_what_is_due(carol: User) -> None:
     assert "<td>Scan of the mirrored folders</td><td>–</td>" in shown
     assert "IntelligenceBank: what changed" not in shown, "there is no library to sync"
     client.post("/sync/", {"kind": "scan_resources"})
-    row = text_of(client.get("/sync/")).split("<td>Scan of the mirrored folders</td>")[1].partition("</tr>")[0]
+    row = (
+        text_of(client.get("/sync/"))
+        .split("<td>Scan of the mirrored folders</td>")[1]
+        .partition("</tr>")[0]
+    )
     assert "minutes from now" in row.replace("\xa0", " ")
 
 
@@ -152,14 +166,18 @@ def test_a_page_that_is_not_there_is_told_in_words(alice: User) -> None:
 
 
 def test_the_activity_says_where_a_task_was_moved(backlog: None, alice: User) -> None:
-    write_path.write(as_actor(alice), "mcp://backlog/tasks/TASK-0001/status", {"type": "set", "value": "done"})
+    write_path.write(
+        as_actor(alice), "mcp://backlog/tasks/TASK-0001/status", {"type": "set", "value": "done"}
+    )
     shown = " ".join(text_of(signed_in(alice).get("/activity/")).split())
     assert 'moved <a class="ref" data-ref="TASK-0001"' in shown
     assert '→ <span class="s-done">Done</span>' in shown
 
 
 def test_a_table_is_shown_as_one_and_its_cells_stay_text(alice: User, carol: User) -> None:
-    stored_files.create_resource(as_actor(carol), "artifacts/load.csv", 'users,p95\n10,"<b>84</b>"\n')
+    stored_files.create_resource(
+        as_actor(carol), "artifacts/load.csv", 'users,p95\n10,"<b>84</b>"\n'
+    )
     shown = text_of(fragment(signed_in(alice), "/open/?uri=mcp://backlog/artifacts/load.csv"))
     assert '<th scope="col">users</th>' in shown
     assert "<td>&lt;b&gt;84&lt;/b&gt;</td>" in shown

@@ -1,4 +1,6 @@
-"""Test that times use the reader's zone, shortcuts the reader's platform, and tables agree with their charts."""
+"""Test that times use the reader's zone, shortcuts the reader's platform, and tables agree with
+their charts.
+"""
 
 import datetime
 import re
@@ -41,7 +43,9 @@ def test_activity_is_in_the_zone_of_the_browser(
     shown = text_of(client.get(f"/activity/{view}"))
     assert day in shown
     assert f'<time datetime="2026-11-18T00:57:00+00:00">{time}</time>' in shown
-    assert f"Times are in {zone if zone in ('America/Los_Angeles', 'Asia/Tokyo') else 'UTC'}." in shown
+    assert (
+        f"Times are in {zone if zone in ('America/Los_Angeles', 'Asia/Tokyo') else 'UTC'}." in shown
+    )
 
 
 def test_an_exact_time_names_its_zone(written: None, alice: User) -> None:
@@ -61,7 +65,8 @@ def test_answers_for_programs_stay_in_utc(alice: User) -> None:
 
 def test_a_card_is_late_by_the_readers_calendar(alice: User) -> None:
     east, west = (
-        timezone.localdate(timezone=datetime.timezone(datetime.timedelta(hours=hours))) for hours in (14, -12)
+        timezone.localdate(timezone=datetime.timezone(datetime.timedelta(hours=hours)))
+        for hours in (14, -12)
     )
     assert east > west
     make_task(title="Due", due_date=west.isoformat())
@@ -75,13 +80,21 @@ def test_a_card_is_late_by_the_readers_calendar(alice: User) -> None:
 def test_the_table_of_insights_adds_up_to_its_chart(alice: User, carol: User, days: int) -> None:
     for back in range(days):
         task = make_task(title=f"{back} days ago")
-        write_path.write(as_actor(carol), task_uri(task, "status"), {"type": "set", "value": "done"})
-        Change.objects.filter(object_id=task.pk).update(created_at=timezone.now() - datetime.timedelta(days=back))
+        write_path.write(
+            as_actor(carol), task_uri(task, "status"), {"type": "set", "value": "done"}
+        )
+        Change.objects.filter(object_id=task.pk).update(
+            created_at=timezone.now() - datetime.timedelta(days=back)
+        )
     shown = text_of(signed_in(alice).get(f"/insights/?days={days}"))
     columns = re.findall(r"<title>\d+ \w+: (\d+), \d+ by agents</title>", shown)
     assert sum(map(int, columns)) == 2 * days, "each column has a part inside it"
     table = shown.split("Completed that week")[1].split("</table>")[0]
-    weeks = [int(cells[-1]) for cells in (re.findall(r"<td>(\d+)</td>", row) for row in table.split("<tr>")) if cells]
+    weeks = [
+        int(cells[-1])
+        for cells in (re.findall(r"<td>(\d+)</td>", row) for row in table.split("<tr>"))
+        if cells
+    ]
     assert sum(weeks) == days
     assert weeks[0] == 7
 
@@ -89,12 +102,26 @@ def test_the_table_of_insights_adds_up_to_its_chart(alice: User, carol: User, da
 @pytest.mark.parametrize(
     ("agent", "shown", "hidden"),
     [
-        ("Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0 Safari/537.36", "Ctrl K", "⌘"),
-        ("Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/140.0", "Ctrl K", "⌘"),
-        ("Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 Safari/605.1.15", "⌘K", "Ctrl"),
+        (
+            "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0 Safari/537.36",
+            "Ctrl K",
+            "⌘",
+        ),
+        (
+            "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/140.0",
+            "Ctrl K",
+            "⌘",
+        ),
+        (
+            "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 Safari/605.1.15",
+            "⌘K",
+            "Ctrl",
+        ),
     ],
 )
-def test_shortcuts_are_those_of_the_platform(alice: User, agent: str, shown: str, hidden: str) -> None:
+def test_shortcuts_are_those_of_the_platform(
+    alice: User, agent: str, shown: str, hidden: str
+) -> None:
     make_task(title="T")
     client = signed_in(alice)
     for path in ("/board/", "/t/TASK-0001/", "/t/TASK-0001/edit/", "/new/"):

@@ -28,7 +28,9 @@ def test_hits_by_meaning_are_counted_apart(bob: User) -> None:
     answer = shown(bob, "car does not start")
     assert "In texts · 1 · Similar meaning · 1" in answer
     assert answer.count('<span class="sn">Similar meaning</span>') == 1
-    assert "In texts" not in shown(bob, "car does not") and "Similar meaning · 1" in shown(bob, "car does not begin")
+    assert "In texts" not in shown(bob, "car does not") and "Similar meaning · 1" in shown(
+        bob, "car does not begin"
+    )
 
 
 @pytest.mark.parametrize("typed", ["zebra", "zzqqx", "cache"])

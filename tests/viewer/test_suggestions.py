@@ -1,4 +1,6 @@
-"""Test completions of a word in a text: few, by name and by words, and nothing the writer may not see."""
+"""Test completions of a word in a text: few, by name and by words, and nothing the writer may not
+see.
+"""
 
 from urllib.parse import quote
 
@@ -35,8 +37,14 @@ def suggested(user: User, typed: str) -> list[str]:
         ("TASK-9", []),
         ("#thumb", ["EPIC-0001"]),
         ("mcp://backlog/r", ["mcp://backlog/resources/"]),
-        ("mcp://backlog/resources/", ["mcp://backlog/resources/docs/", "mcp://backlog/resources/plan.md"]),
-        ("mcp://backlog/resources/docs/how%20", ["mcp://backlog/resources/docs/how%20to%20rename.md"]),
+        (
+            "mcp://backlog/resources/",
+            ["mcp://backlog/resources/docs/", "mcp://backlog/resources/plan.md"],
+        ),
+        (
+            "mcp://backlog/resources/docs/how%20",
+            ["mcp://backlog/resources/docs/how%20to%20rename.md"],
+        ),
         ("mcp://rename", ["mcp://backlog/resources/docs/how%20to%20rename.md"]),
         ("mcp://backlog/epics/", ["mcp://backlog/epics/EPIC-0001"]),
         ("mcp://backlog/tasks/TASK-0002", ["mcp://backlog/tasks/TASK-0002"]),
@@ -47,7 +55,9 @@ def suggested(user: User, typed: str) -> list[str]:
         ("TASK-٤", []),
     ],
 )
-def test_a_word_becomes_what_it_may_mean(typed: str, texts: list[str], backlog: None, alice: User) -> None:
+def test_a_word_becomes_what_it_may_mean(
+    typed: str, texts: list[str], backlog: None, alice: User
+) -> None:
     assert suggested(alice, typed) == texts
 
 
@@ -56,7 +66,9 @@ def test_they_are_few_the_newest_first(backlog: None, alice: User) -> None:
     assert len(suggested(alice, "TASK-")) == len(suggested(alice, "#paginate")) == 8
 
 
-def test_what_is_for_others_is_not_suggested(backlog: None, alice: User, carol: User, mallory: User) -> None:
+def test_what_is_for_others_is_not_suggested(
+    backlog: None, alice: User, carol: User, mallory: User
+) -> None:
     for typed in ("TASK-0013", "#secretly", "mcp://backlog/tasks/TASK-0013"):
         assert suggested(carol, typed), typed
         assert not suggested(alice, typed), typed

@@ -11,12 +11,15 @@ from resources_app.management.command_line import progress_bar
 
 class Command(BaseCommand):
     help = (
-        "Writes tasks, epics, files, history, people and tokens (hashed) into one compressed file, as of one moment, while the "
-        "site runs. Keep SECRET_KEY beside it: credentials of connections are encrypted with it."
+        "Writes tasks, epics, files, history, people and tokens (hashed) into one compressed file,"
+        " as of one moment, while the site runs. Keep SECRET_KEY beside it: credentials of"
+        " connections are encrypted with it."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", metavar="FILE", type=Path, help="such as backlog-2026-01-31.jsonl.gz")
+        parser.add_argument(
+            "file", metavar="FILE", type=Path, help="such as backlog-2026-01-31.jsonl.gz"
+        )
 
     def handle(self, *_args: Any, file: Path, **_options: Any) -> None:
         file = Path(file)

@@ -1,4 +1,6 @@
-"""Write the parts of README and docs/ that are made from the code; `--check` only says whether they are up to date."""
+"""Write the parts of README and docs/ that are made from the code; `--check` only says whether they
+are up to date.
+"""
 
 import asyncio
 import csv
@@ -57,9 +59,19 @@ def _row(entry: Entry) -> list[str]:
 
 
 def addresses_page() -> str:
-    lines = ["# Addresses", "", "Made by `make docs` from the registry, the fields and the operations.", ""]
+    lines = [
+        "# Addresses",
+        "",
+        "Made by `make docs` from the registry, the fields and the operations.",
+        "",
+    ]
     for category in dict.fromkeys(entry.category for entry in REGISTRY):
-        lines += [f"## {category.capitalize()}", "", "| address | what | type | parameters |", "|---|---|---|---|"]
+        lines += [
+            f"## {category.capitalize()}",
+            "",
+            "| address | what | type | parameters |",
+            "|---|---|---|---|",
+        ]
         lines += [_table_row(entry) for entry in REGISTRY if entry.category == category]
         lines.append("")
     return "\n".join([*lines, *_fields(), *_operations()])
@@ -73,7 +85,12 @@ def _table_row(entry: Entry) -> str:
 
 
 def _fields() -> list[str]:
-    lines = ["## Fields of a task", "", "| field | type | operations | meaning |", "|---|---|---|---|"]
+    lines = [
+        "## Fields of a task",
+        "",
+        "| field | type | operations | meaning |",
+        "|---|---|---|---|",
+    ]
     for field in FIELDS["task"].values():
         allowed = ", ".join(field.operations) or "read only"
         lines.append(f"| `{field.name}` | {field.mime_type} | {allowed} | {field.description} |")
@@ -90,9 +107,12 @@ def _operations() -> list[str]:
 def tool_snapshots() -> dict[str, str]:
     """Return each tool as agents see it in tools/list, one file per tool."""
     tools = asyncio.run(mcp_server.list_tools())
-    seen = {tool.name: tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools}
+    seen = {
+        tool.name: tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools
+    }
     return {
-        f"docs/tools/{name}.json": json.dumps(tool, indent=2, ensure_ascii=False) + "\n" for name, tool in seen.items()
+        f"docs/tools/{name}.json": json.dumps(tool, indent=2, ensure_ascii=False) + "\n"
+        for name, tool in seen.items()
     }
 
 
@@ -105,22 +125,42 @@ def readme() -> str:
         lines.append(f"| {category} | {' · '.join(patterns[:SHOWN])}{more} |")
     table = "\n".join(lines)
     written = (settings.BASE_DIR / "README.md").read_text()
-    return re.sub(r"(<!-- addresses -->\n).*?(\n<!-- end -->)", rf"\1{table}\2", written, flags=re.DOTALL)
+    return re.sub(
+        r"(<!-- addresses -->\n).*?(\n<!-- end -->)", rf"\1{table}\2", written, flags=re.DOTALL
+    )
 
 
 def connect_page() -> str:
-    """Return docs/connect.md with the clients between its two marks as the Connect page shows them."""
+    """Return docs/connect.md with the clients between its two marks as the Connect page shows
+    them.
+    """
     lines: list[str] = []
     for one in (*connections(LOCAL_URL), *checks(LOCAL_URL)):
         where = f", in `{one.place}`" if one.place else ""
-        lines += [f"**{one.client}**{where}. {one.note}", "", f"```{one.language}", one.text, "```", ""]
+        lines += [
+            f"**{one.client}**{where}. {one.note}",
+            "",
+            f"```{one.language}",
+            one.text,
+            "```",
+            "",
+        ]
     written = (settings.BASE_DIR / "docs/connect.md").read_text()
     before, _, rest = written.partition("<!-- clients -->\n")
-    return f"{before}<!-- clients -->\n" + "\n".join(lines) + "<!-- end -->" + rest.partition("<!-- end -->")[2]
+    return (
+        f"{before}<!-- clients -->\n"
+        + "\n".join(lines)
+        + "<!-- end -->"
+        + rest.partition("<!-- end -->")[2]
+    )
 
 
 def generated_files() -> dict[str, str]:
-    pages = {"docs/mcp-list.csv": registry_csv(), "docs/addresses.md": addresses_page(), "README.md": readme()}
+    pages = {
+        "docs/mcp-list.csv": registry_csv(),
+        "docs/addresses.md": addresses_page(),
+        "README.md": readme(),
+    }
     pages["docs/connect.md"] = connect_page()
     return pages | tool_snapshots()
 
@@ -129,7 +169,9 @@ class Command(BaseCommand):
     help = __doc__ or ""
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--check", action="store_true", help="write nothing; fail when a file is out of date")
+        parser.add_argument(
+            "--check", action="store_true", help="write nothing; fail when a file is out of date"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         for name, content in generated_files().items():

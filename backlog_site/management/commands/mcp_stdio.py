@@ -1,4 +1,7 @@
-"""Run `manage.py mcp_stdio`: the MCP server over stdin and stdout. Logs go to stderr, as everywhere."""
+"""Run `manage.py mcp_stdio`: the MCP server over stdin and stdout.
+
+Logs go to stderr, as everywhere.
+"""
 
 import asyncio
 from typing import Any
@@ -15,7 +18,9 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **_options: Any) -> None:
         if not settings.MCP_STDIO_TOKEN:
-            raise CommandError("Set BACKLOG_TOKEN; make a token with: python manage.py create_token USER --name N.")
+            raise CommandError(
+                "Set BACKLOG_TOKEN; make a token with: python manage.py create_token USER --name N."
+            )
         caller = auth.identify(settings.MCP_STDIO_TOKEN)
         if caller is None:
             raise CommandError("BACKLOG_TOKEN is unknown, revoked or expired.")

@@ -11,12 +11,17 @@ from search_app.index.rebuild import reindex
 
 
 class Command(BaseCommand):
-    help = "Restores a backup into an empty, migrated database: all of it or nothing. Then builds the search index."
+    help = (
+        "Restores a backup into an empty, migrated database: all of it or nothing. Then builds the"
+        " search index."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", metavar="FILE", type=Path)
         parser.add_argument(
-            "--replace", action="store_true", help="delete what the database holds; stop the site first"
+            "--replace",
+            action="store_true",
+            help="delete what the database holds; stop the site first",
         )
 
     def handle(self, *_args: Any, file: Path, replace: bool, **_options: Any) -> None:

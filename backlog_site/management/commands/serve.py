@@ -19,7 +19,12 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
-from backlog_site.devserver.embedded import ServerFailed, running_valkey, valkey_answers, valkey_command
+from backlog_site.devserver.embedded import (
+    ServerFailed,
+    running_valkey,
+    valkey_answers,
+    valkey_command,
+)
 from backlog_site.devserver.supervisor import CannotServe, Service, Supervisor, exclusive, listen
 from backlog_site.env import library_note
 from resources_app.demo import fill
@@ -36,7 +41,10 @@ class FirstLogin:
 
 
 class Command(BaseCommand):
-    help = "Runs web, worker, scheduler and, unless REDIS_URL names one, a Valkey server. Ctrl-C stops all of it."
+    help = (
+        "Runs web, worker, scheduler and, unless REDIS_URL names one, a Valkey server. Ctrl-C stops"
+        " all of it."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default="127.0.0.1")
@@ -55,14 +63,20 @@ class Command(BaseCommand):
                 first_login, library = self._prepare_database(sockets)
             stages = [_valkey_services(), _site_services(listener, url, library)]
             sockets.enter_context(_noted(library))
-            Supervisor(stages, write=self._write_line, on_ready=partial(self._announce, url, first_login)).run()
+            Supervisor(
+                stages, write=self._write_line, on_ready=partial(self._announce, url, first_login)
+            ).run()
 
     def _write_line(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
 
-    def _prepare_database(self, sockets: ExitStack) -> tuple[FirstLogin | None, list[socket.socket]]:
-        """Return the first login on the first run, and the sockets of the demo's IntelligenceBank if there is one."""
+    def _prepare_database(
+        self, sockets: ExitStack
+    ) -> tuple[FirstLogin | None, list[socket.socket]]:
+        """Return the first login on the first run, and the sockets of the demo's IntelligenceBank
+        if there is one.
+        """
         self._write_line("Migrating the database …")
         call_command("migrate", verbosity=0, interactive=False)
         try:
@@ -79,12 +93,21 @@ class Command(BaseCommand):
         password = secrets.token_urlsafe(9)
         fill.seed(password)
         token = StringIO()
-        call_command("create_token", "admin", name="first run", scope="write", stdout=token, stderr=StringIO())
+        call_command(
+            "create_token",
+            "admin",
+            name="first run",
+            scope="write",
+            stdout=token,
+            stderr=StringIO(),
+        )
         return FirstLogin(password, token.getvalue().strip())
 
     def _announce(self, url: str, login: FirstLogin | None) -> None:
         lines = _first_lines(url, login) if login else _later_lines()
-        self._write_line("\n".join(["", f"Backlog is running: {url}", *lines, "Ctrl-C stops it.", ""]))
+        self._write_line(
+            "\n".join(["", f"Backlog is running: {url}", *lines, "Ctrl-C stops it.", ""])
+        )
 
 
 def _first_lines(url: str, login: FirstLogin) -> list[str]:
@@ -114,14 +137,22 @@ def _valkey_folder() -> Path:
 
 def _valkey() -> AbstractContextManager[None]:
     """Run a broker while the database is filled, which wakes workers by message."""
-    return running_valkey(settings.REDIS_URL, _valkey_folder()) if settings.EMBEDDED_REDIS_SOCKET else nullcontext()
+    return (
+        running_valkey(settings.REDIS_URL, _valkey_folder())
+        if settings.EMBEDDED_REDIS_SOCKET
+        else nullcontext()
+    )
 
 
 def _valkey_services() -> list[Service]:
     if settings.EMBEDDED_REDIS_SOCKET is None:
         return []
     command = valkey_command(settings.REDIS_URL, _valkey_folder())
-    return [Service(name="valkey", command=command, is_ready=partial(valkey_answers, settings.REDIS_URL))]
+    return [
+        Service(
+            name="valkey", command=command, is_ready=partial(valkey_answers, settings.REDIS_URL)
+        )
+    ]
 
 
 def _library_sockets(sockets: ExitStack) -> list[socket.socket]:
@@ -138,7 +169,9 @@ def _origin(listener: socket.socket) -> str:
 
 @contextmanager
 def _noted(library: list[socket.socket]) -> Iterator[None]:
-    """Record the addresses for the services and for manual commands, which may all call it while it runs."""
+    """Record the addresses for the services and for manual commands, which may all call it while it
+    runs.
+    """
     note = library_note(settings.DATA_DIR)
     note.write_text(" ".join(map(_origin, library)))
     try:
@@ -152,13 +185,26 @@ def _library_services(library: list[socket.socket]) -> list[Service]:
         return []
     descriptors = [listener.fileno() for listener in library]
     sessions = str(Path(settings.DATA_DIR) / "demo-library-sessions.json")
-    options = ["--sockets", ",".join(map(str, descriptors)), "--sessions", sessions, "--verbosity", "0"]
+    options = [
+        "--sockets",
+        ",".join(map(str, descriptors)),
+        "--sessions",
+        sessions,
+        "--verbosity",
+        "0",
+    ]
     return [
-        Service(name="demo-ib", command=[sys.executable, "manage.py", "fake_ib", *options], descriptors=descriptors)
+        Service(
+            name="demo-ib",
+            command=[sys.executable, "manage.py", "fake_ib", *options],
+            descriptors=descriptors,
+        )
     ]
 
 
-def _site_services(listener: socket.socket, url: str, library: list[socket.socket]) -> list[Service]:
+def _site_services(
+    listener: socket.socket, url: str, library: list[socket.socket]
+) -> list[Service]:
     environment = _environment(url)
     celery = [sys.executable, "-m", "celery", "--quiet", "--app", "backlog_site"]
     schedule = str(Path(settings.DATA_DIR) / "celerybeat-schedule")
@@ -172,18 +218,35 @@ def _site_services(listener: socket.socket, url: str, library: list[socket.socke
         ),
         Service(
             name="worker",
-            command=[*celery, "worker", "--concurrency", "2", "--without-mingle", "--without-gossip"],
+            command=[
+                *celery,
+                "worker",
+                "--concurrency",
+                "2",
+                "--without-mingle",
+                "--without-gossip",
+            ],
             environment=environment,
         ),
-        Service(name="beat", command=[*celery, "beat", "--schedule", schedule], environment=environment),
+        Service(
+            name="beat", command=[*celery, "beat", "--schedule", schedule], environment=environment
+        ),
         *_library_services(library),
     ]
 
 
 def _web_command(listener: socket.socket) -> list[str]:
     return [
-        *(sys.executable, "-m", "uvicorn", "backlog_site.asgi:application", "--fd", str(listener.fileno())),
-        # No proxy stands in front of this server, so a client must not be able to claim another address.
+        *(
+            sys.executable,
+            "-m",
+            "uvicorn",
+            "backlog_site.asgi:application",
+            "--fd",
+            str(listener.fileno()),
+        ),
+        # No proxy stands in front of this server, so a client must not be able to claim another
+        # address.
         "--no-proxy-headers",
         *("--no-access-log", "--no-server-header", "--log-level", "warning"),
         *(
@@ -200,8 +263,8 @@ def _web_command(listener: socket.socket) -> list[str]:
 def _environment(url: str) -> dict[str, str]:
     """Return the environment of the services. The caller's variables win.
 
-    Logs are readable text, because the services write to the terminal of this command. There is nothing to drain: the
-    listening socket stays open while the web process restarts.
+    Logs are readable text, because the services write to the terminal of this command. There is
+    nothing to drain: the listening socket stays open while the web process restarts.
     """
     defaults = {"BACKLOG_PUBLIC_URL": url, "BACKLOG_LOG_FORMAT": "console", "PYTHONUNBUFFERED": "1"}
     defaults["BACKLOG_DRAIN_SECONDS"] = "0"

@@ -1,1 +1,4 @@
-"""Query what the viewer's pages show. Each answer is for one user and takes a constant number of queries."""
+"""Query what the viewer's pages show.
+
+Each answer is for one user and takes a constant number of queries.
+"""

@@ -78,7 +78,9 @@ class Day:
         writers: dict[tuple[str, str], dict[str, Deed]] = {}
         for fold in self.folds:
             for deed in (fold.first, *fold.rest):
-                writers.setdefault((deed.who, "mcp" if deed.agent else deed.via), {}).setdefault(deed.uri, deed)
+                writers.setdefault((deed.who, "mcp" if deed.agent else deed.via), {}).setdefault(
+                    deed.uri, deed
+                )
         return [(who, via, list(deeds.values())) for (who, via), deeds in writers.items()]
 
 
@@ -91,8 +93,13 @@ def deeds(
     kind: str = "",
     limit: int = PAGE,
 ) -> Deeds:
-    """Return activities. `source` is people or agents, `kind` one of KINDS; empty selects everything."""
-    rows = Change.objects.visible_to(user).select_related("author").defer("operation").order_by("-id")
+    """Return activities.
+
+    `source` is people or agents, `kind` one of KINDS; empty selects everything.
+    """
+    rows = (
+        Change.objects.visible_to(user).select_related("author").defer("operation").order_by("-id")
+    )
     if before:
         rows = rows.filter(pk__lt=before)
     if source == "agents":
@@ -113,7 +120,10 @@ def deeds(
 def _kinds(kind: str) -> tuple[str, ...]:
     if kind not in KINDS:
         raise ValidationFailed(
-            f"There is no activity of {kind!r}.", field="type", value=kind, allowed_values=list(KINDS)
+            f"There is no activity of {kind!r}.",
+            field="type",
+            value=kind,
+            allowed_values=list(KINDS),
         )
     return KINDS[kind]
 
@@ -150,8 +160,13 @@ def _deed(change: Change, titles: dict[tuple[str, int], tuple[str, str]], status
 
 
 def _statuses(page: Sequence[Change]) -> dict[int, str]:
-    """Return the new statuses of moves. The caller may see them all, because the changes are already filtered."""
-    moves = [change.pk for change in page if change.action == "update" and "status" in change.fields]
+    """Return the new statuses of moves.
+
+    The caller may see them all, because the changes are already filtered.
+    """
+    moves = [
+        change.pk for change in page if change.action == "update" and "status" in change.fields
+    ]
     return dict(Revision.objects.filter(pk__in=moves).values_list("pk", "delta__status__set"))
 
 

@@ -1,4 +1,7 @@
-"""Query tasks in sections, the columns of the board and the groups of the list. Each section is paged separately."""
+"""Query tasks in sections, the columns of the board and the groups of the list.
+
+Each section is paged separately.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -39,7 +42,10 @@ class Section:
     @property
     def by_status(self) -> dict[str, list[Card]]:
         """Return the cards by status, as a lane of the board shows them."""
-        return {status: [card for card in self.cards if card.status == status] for status in Status.labels}
+        return {
+            status: [card for card in self.cards if card.status == status]
+            for status in Status.labels
+        }
 
 
 @dataclass(frozen=True)
@@ -56,23 +62,40 @@ def choices(user: Person) -> Choices:
     visible = Task.objects.visible_to(user).live()
     labels = TaskLabel.objects.filter(item__in=visible.values("pk")).order_by("name")
     return Choices(
-        [line_of(epic) for epic in epics], team(), list(labels.values_list("name", flat=True).distinct()[:100])
+        [line_of(epic) for epic in epics],
+        team(),
+        list(labels.values_list("name", flat=True).distinct()[:100]),
     )
 
 
 def sections(user: Person, pairs: Pairs, group_by: str, limit: int) -> list[Section]:
-    """Return every section with its count and its first page. Statuses and priorities are included even when empty."""
+    """Return every section with its count and its first page.
+
+    Statuses and priorities are included even when empty.
+    """
     query = _query(user, pairs, limit)
     if group_by == "none":
         return [_page(user, query, "", "All tasks")]
     _refuse_unknown(group_by)
     counts = count_groups(_visible(user), replace(query, aggregate=True, group_by=group_by), user)
     names = _names(user, group_by, counts)
-    ordered = sorted(counts, key=names.index) if group_by in {"status", "priority"} else sorted(counts, key=_last_empty)
+    ordered = (
+        sorted(counts, key=names.index)
+        if group_by in {"status", "priority"}
+        else sorted(counts, key=_last_empty)
+    )
     if group_by == "priority":
         ordered.reverse()
     return [
-        _section(user, query, group_by, key, label_of(names, key), counts[key], is_open=place < MAX_OPEN_SECTIONS)
+        _section(
+            user,
+            query,
+            group_by,
+            key,
+            label_of(names, key),
+            counts[key],
+            is_open=place < MAX_OPEN_SECTIONS,
+        )
         for place, key in enumerate(ordered)
     ]
 
@@ -116,7 +139,9 @@ def open_count(user: Person) -> int:
 
 
 def label_of(names: Any, key: str) -> str:
-    return str(names.get(key, key)) if isinstance(names, dict) else key.replace("_", " ").capitalize()
+    return (
+        str(names.get(key, key)) if isinstance(names, dict) else key.replace("_", " ").capitalize()
+    )
 
 
 def _visible(user: Person) -> Any:
@@ -147,12 +172,22 @@ def _last_empty(key: str) -> tuple[bool, str]:
 def _refuse_unknown(group_by: str) -> None:
     if group_by not in GROUPINGS:
         raise ValidationFailed(
-            f"Tasks cannot be grouped by {group_by!r}.", field="group", value=group_by, allowed_values=list(GROUPINGS)
+            f"Tasks cannot be grouped by {group_by!r}.",
+            field="group",
+            value=group_by,
+            allowed_values=list(GROUPINGS),
         )
 
 
 def _section(
-    user: Person, query: CollectionQuery, group_by: str, key: str, label: str, total: int, *, is_open: bool
+    user: Person,
+    query: CollectionQuery,
+    group_by: str,
+    key: str,
+    label: str,
+    total: int,
+    *,
+    is_open: bool,
 ) -> Section:
     if not total or not is_open:
         return Section(key, label, total, [])

@@ -62,12 +62,17 @@ def line_of(item: Task | Epic) -> Line:
 
 
 def with_last_agent(rows: QuerySet[Task]) -> QuerySet[Any]:
-    last = Change.objects.filter(kind=Kind.TASK, object_id=OuterRef("pk"), version=OuterRef("version"))
+    last = Change.objects.filter(
+        kind=Kind.TASK, object_id=OuterRef("pk"), version=OuterRef("version")
+    )
     return rows.annotate(last_agent=Subquery(last.values("agent")[:1]))
 
 
 def cards_of(user: Person, tasks: Iterable[Any]) -> list[Card]:
-    """Build cards from rows of `with_last_agent`, with their assignees. The epics take one more query."""
+    """Build cards from rows of `with_last_agent`, with their assignees.
+
+    The epics take one more query.
+    """
     tasks = list(tasks)
     wanted = {task.epic_id for task in tasks if task.epic_id}
     epics = Epic.objects.visible_to(user).filter(pk__in=wanted) if wanted else ()

@@ -1,4 +1,6 @@
-"""Query what needs a user's attention: at most seven items, the most severe first, each with its reason."""
+"""Query what needs a user's attention: at most seven items, the most severe first, each with its
+reason.
+"""
 
 import datetime
 from collections.abc import Collection
@@ -50,22 +52,34 @@ def next_up(user: User) -> list[Line]:
 
 
 def _questions(user: User) -> list[tuple[Any, Any, str]]:
-    """Return one query per index: the user's blocked, late, due and stale tasks, and urgent unassigned ones."""
+    """Return one query per index: the user's blocked, late, due and stale tasks, and urgent
+    unassigned ones.
+    """
     today, now = timezone.localdate(), timezone.now()
     unfinished = Task.objects.visible_to(user).live().filter(status__in=UNFINISHED)
     mine = unfinished.filter(assignee=user)
+    blocked = mine.filter(status=Status.BLOCKED).order_by("-priority", "number")
+    late = mine.filter(due_date__lt=today).order_by("due_date", "number")
+    due = mine.filter(due_date__range=(today, today + SOON)).order_by("due_date", "number")
+    stale = mine.filter(status=Status.IN_PROGRESS, updated_at__lt=now - STALE)
+    unassigned = unfinished.filter(assignee=None, priority=Priority.URGENT).order_by("number")
+    important = mine.filter(status=Status.OPEN, priority__gte=Priority.HIGH)
     return [
-        (mine.filter(status=Status.BLOCKED).order_by("-priority", "number"), _blocked, "Unblock"),
-        (mine.filter(due_date__lt=today).order_by("due_date", "number"), _late, "Reschedule"),
-        (mine.filter(due_date__range=(today, today + SOON)).order_by("due_date", "number"), _due, "Look"),
-        (mine.filter(status=Status.IN_PROGRESS, updated_at__lt=now - STALE).order_by("updated_at"), _stale, "Post an update"),
-        (unfinished.filter(assignee=None, priority=Priority.URGENT).order_by("number"), _nobody, "Take it"),
-        (mine.filter(status=Status.OPEN, priority__gte=Priority.HIGH).order_by("-priority", "number"), _important, "Begin"),
-    ]  # fmt: skip
+        (blocked, _blocked, "Unblock"),
+        (late, _late, "Reschedule"),
+        (due, _due, "Look"),
+        (stale.order_by("updated_at"), _stale, "Post an update"),
+        (unassigned, _unassigned, "Take it"),
+        (important.order_by("-priority", "number"), _important, "Start"),
+    ]
 
 
 def _blocked(task: Task) -> str:
-    return f"Blocked: {task.blocked_reason[-1]}"[:200] if task.blocked_reason else "Blocked, no reason given"
+    return (
+        f"Blocked: {task.blocked_reason[-1]}"[:200]
+        if task.blocked_reason
+        else "Blocked, no reason given"
+    )
 
 
 def _late(task: Task) -> str:
@@ -80,7 +94,7 @@ def _stale(task: Task) -> str:
     return f"In progress, and nothing written for {(timezone.now() - task.updated_at).days} days"
 
 
-def _nobody(task: Task) -> str:
+def _unassigned(task: Task) -> str:
     return "Urgent and unassigned"
 
 

@@ -17,7 +17,10 @@ class Branch:
 
 
 def tree(user: Person, path: str) -> list[Branch]:
-    """Return both areas from the top. Below them only opened folders are expanded, however many there are."""
+    """Return both areas from the top.
+
+    Below them only opened folders are expanded, however many there are.
+    """
     opened = [*AREAS, *ancestor_paths(path), path]
     rows = Folder.objects.visible_to(user).filter(parent__path__in=opened).order_by("path")
     found = {area: Branch(area) for area in AREAS}

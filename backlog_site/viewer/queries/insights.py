@@ -1,4 +1,6 @@
-"""Compute the flow of work: the number of tasks per status on each day, from the history of statuses."""
+"""Compute the flow of work: the number of tasks per status on each day, from the history of
+statuses.
+"""
 
 import datetime
 import statistics
@@ -22,7 +24,9 @@ Step = tuple[int, datetime.datetime, str, bool]
 
 @dataclass(frozen=True)
 class Week:
-    """Hold seven days: scope and done on the last one, and the tasks completed during all of them."""
+    """Hold seven days: scope and done on the last one, and the tasks completed during all of
+    them.
+    """
 
     last_day: datetime.date
     scope: int
@@ -61,10 +65,18 @@ class Flow:
 
     @property
     def weeks(self) -> list[Week]:
-        """Return the weeks, newest first. The oldest is shorter if the range is not a whole number of weeks."""
+        """Return the weeks, newest first.
+
+        The oldest is shorter if the range is not a whole number of weeks.
+        """
         ends = range(len(self.days), 0, -7)
         return [
-            Week(self.days[end - 1], self.scope[end - 1], self.done[end - 1], sum(self.finished[max(0, end - 7) : end]))
+            Week(
+                self.days[end - 1],
+                self.scope[end - 1],
+                self.done[end - 1],
+                sum(self.finished[max(0, end - 7) : end]),
+            )
             for end in ends
         ]
 
@@ -82,11 +94,15 @@ def flow(user: Person, length: int, epic: int | None = None) -> Flow:
 
 
 def _steps(tasks: QuerySet[Task]) -> Iterator[Step]:
-    """Yield every status change of the tasks, oldest first: task, time, status, and whether an agent made it."""
+    """Yield every status change of the tasks, oldest first: task, time, status, and whether an
+    agent made it.
+    """
     of_these = Q(kind=Kind.TASK, object_id__in=tasks.values("pk"))
     rows = Revision.objects.filter(of_these, Q(version=1) | Q(delta__has_key="status"))
     wanted = ("object_id", "change__created_at", "version", "delta", "snapshot", "change__agent")
-    for number, at, version, delta, snapshot, agent in rows.order_by("change_id").values_list(*wanted).iterator(2000):
+    for number, at, version, delta, snapshot, agent in (
+        rows.order_by("change_id").values_list(*wanted).iterator(2000)
+    ):
         status = _status(version, delta, snapshot)
         if status:
             yield number, at, status, bool(agent)
@@ -99,7 +115,16 @@ def _status(version: int, delta: dict[str, Any], snapshot: dict[str, Any] | None
 
 
 def _flow(days: list[datetime.date], steps: Iterable[Step]) -> Flow:
-    made = Flow(days, {name: [] for name in ("done", "blocked", "in_progress", "open")}, [], [], [], [], [], 0)
+    made = Flow(
+        days,
+        {name: [] for name in ("done", "blocked", "in_progress", "open")},
+        [],
+        [],
+        [],
+        [],
+        [],
+        0,
+    )
     now: dict[int, str] = {}
     begun: dict[int, datetime.datetime] = {}
     finished: Counter[tuple[datetime.date, bool]] = Counter()
@@ -131,7 +156,12 @@ def _take(
     now[number] = status
 
 
-def _note(made: Flow, counts: Counter[str], finished: Counter[tuple[datetime.date, bool]], day: datetime.date) -> None:
+def _note(
+    made: Flow,
+    counts: Counter[str],
+    finished: Counter[tuple[datetime.date, bool]],
+    day: datetime.date,
+) -> None:
     for name, series in made.standing.items():
         series.append(counts[name])
     made.scope.append(counts.total() - counts["cancelled"])

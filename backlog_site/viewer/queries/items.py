@@ -62,8 +62,9 @@ class Edit:
 
 @dataclass(frozen=True)
 class Clash:
-    """Hold one edited field beside its saved value. `merged` combines two texts; a field that is not stale has no
-    conflict.
+    """Hold one edited field beside its saved value.
+
+    `merged` combines two texts; a field that is not stale has no conflict.
     """
 
     name: str
@@ -117,11 +118,17 @@ def changed(actor: Actor, ref: str, edits: Iterable[Edit]) -> list[Edit]:
     """Drop edits that change nothing: a form sends every field, also the untouched ones."""
     item = _item(actor, ref)
     saved = Mask(actor.user).shown(document_of(item))
-    return [edit for edit in edits if saved.get(edit.name) != edit.value and not _repeats_its_base(item, edit)]
+    return [
+        edit
+        for edit in edits
+        if saved.get(edit.name) != edit.value and not _repeats_its_base(item, edit)
+    ]
 
 
 def clashes(actor: Actor, ref: str, edits: Iterable[Edit]) -> list[Clash]:
-    """Return, after a conflict, each edit beside the saved value, and for a text the merge from their common base."""
+    """Return, after a conflict, each edit beside the saved value, and for a text the merge from
+    their common base.
+    """
     item = _item(actor, ref)
     saved = Mask(actor.user).shown(document_of(item))
     return [_clash(item, saved, edit) for edit in edits]
@@ -136,7 +143,9 @@ def _clash(item: Task | Epic, saved: Document, edit: Edit) -> Clash:
     if not isinstance(theirs, str) or "\n" not in f"{mine}{theirs}":
         return Clash(name, mine, theirs, now, writers=writers)
     merged = merge_texts(str(_value_at(item, edit) or ""), str(mine), theirs)
-    return Clash(name, mine, theirs, now, merged=merged.text, conflicts=merged.conflicts, writers=writers)
+    return Clash(
+        name, mine, theirs, now, merged=merged.text, conflicts=merged.conflicts, writers=writers
+    )
 
 
 def collection_of(ref: str) -> str:
@@ -145,7 +154,12 @@ def collection_of(ref: str) -> str:
 
 def epics(user: Person) -> list[tuple[Line, Progress, Any]]:
     """Return all epics with their progress. One query counts the tasks of all."""
-    rows = list(Epic.objects.visible_to(user).live().select_related("assignee").order_by("status", "number")[:MOST])
+    rows = list(
+        Epic.objects.visible_to(user)
+        .live()
+        .select_related("assignee")
+        .order_by("status", "number")[:MOST]
+    )
     live = Task.objects.visible_to(user).live().filter(epic__in=[epic.pk for epic in rows])
     counts: Counter[tuple[int, int]] = Counter()
     for epic_id, status in live.values_list("epic_id", "status"):
@@ -160,7 +174,11 @@ def _counted(counts: Counter[tuple[int, int]], epic: int) -> Progress:
 
 def _item(actor: Actor, ref: str) -> Task | Epic:
     if parse_ref(ref, Task.PREFIX) is None and parse_ref(ref, Epic.PREFIX) is None:
-        raise NotFound(f"There is no task or epic {ref!r}.", suggestion="Ids look like TASK-0001 or EPIC-0001.", id=ref)
+        raise NotFound(
+            f"There is no task or epic {ref!r}.",
+            suggestion="Ids look like TASK-0001 or EPIC-0001.",
+            id=ref,
+        )
     thing = visible_thing(actor.user, item_target(collection_of(ref), ref))
     assert isinstance(thing, Task | Epic)  # noqa: S101  the collection says so
     return thing
@@ -199,8 +217,14 @@ def _history(user: Person, item: Task | Epic, before: int | None = None) -> time
     page = timeline.timeline(item, before=before, limit=HISTORY_PAGE)
     named = [diff for entry in page.entries for diff in entry.diffs if diff.field in NAMING_FIELDS]
     values = Mask(user).value([[diff.before, diff.after] for diff in named])
-    shown = {id(diff): replace(diff, before=old, after=new) for diff, (old, new) in zip(named, values, strict=True)}
-    entries = [replace(one, diffs=tuple(shown.get(id(diff), diff) for diff in one.diffs)) for one in page.entries]
+    shown = {
+        id(diff): replace(diff, before=old, after=new)
+        for diff, (old, new) in zip(named, values, strict=True)
+    }
+    entries = [
+        replace(one, diffs=tuple(shown.get(id(diff), diff) for diff in one.diffs))
+        for one in page.entries
+    ]
     return replace(page, entries=entries)
 
 
@@ -214,7 +238,10 @@ def _comments(actor: Actor, item: Task | Epic) -> list[dict[str, Any]]:
 
 
 def _repeats_its_base(item: Task | Epic, edit: Edit) -> bool:
-    return version_in(edit.etag, item.ref, edit.name) is not None and _value_at(item, edit) == edit.value
+    return (
+        version_in(edit.etag, item.ref, edit.name) is not None
+        and _value_at(item, edit) == edit.value
+    )
 
 
 def _value_at(item: Task | Epic, edit: Edit) -> Any:
@@ -228,5 +255,9 @@ def _value_at(item: Task | Epic, edit: Edit) -> Any:
 
 def _writers(item: Task | Epic, name: str, since: int) -> list[str]:
     entries = timeline.timeline(item, limit=HISTORY_PAGE).entries
-    later = [one for one in entries if one.version > since and any(diff.field == name for diff in one.diffs)]
+    later = [
+        one
+        for one in entries
+        if one.version > since and any(diff.field == name for diff in one.diffs)
+    ]
     return list(dict.fromkeys(one.agent or one.author for one in later))

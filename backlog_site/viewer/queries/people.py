@@ -18,7 +18,11 @@ class Somebody:
     @property
     def initials(self) -> str:
         parts = self.name.replace("_", " ").replace("-", " ").replace(".", " ").split()
-        return "".join(part[0] for part in parts[:2]).upper() if len(parts) > 1 else self.name[:2].upper()
+        return (
+            "".join(part[0] for part in parts[:2]).upper()
+            if len(parts) > 1
+            else self.name[:2].upper()
+        )
 
 
 def somebody(user: User) -> Somebody:

@@ -1,4 +1,6 @@
-"""Suggest completions for the beginning of a name: a few users, items and files visible to the user."""
+"""Suggest completions for the beginning of a name: a few users, items and files visible to the
+user.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +34,10 @@ def people(beginning: str) -> list[Suggestion]:
     found = [
         one
         for one in team()
-        if any(name.casefold().startswith(wanted) for name in (one.username, one.name, *one.name.split()))
+        if any(
+            name.casefold().startswith(wanted)
+            for name in (one.username, one.name, *one.name.split())
+        )
     ]
     return [Suggestion(f"@{one.username}", one.name, "user") for one in found[:MOST]]
 
@@ -43,7 +48,10 @@ def items(actor: Actor, beginning: str) -> list[Suggestion]:
 
 
 def addresses(actor: Actor, beginning: str) -> list[Suggestion]:
-    """Suggest addresses one level of the tree at a time. A folder ends with a slash, so that typing can continue."""
+    """Suggest addresses one level of the tree at a time.
+
+    A folder ends with a slash, so that typing can continue.
+    """
     area, stroke, rest = beginning.removeprefix(_BACKLOG).partition("/")
     if stroke and area in _COLLECTIONS:
         found = _lines(actor, rest.upper() or f"{_COLLECTIONS[area]}-")
@@ -59,14 +67,18 @@ def _lines(actor: Actor, beginning: str) -> list[Line]:
     collection = "epics" if beginning.startswith("E") else "tasks"
     refs = catalogue.complete(actor, "id", beginning, f"{_BACKLOG}{collection}/{{id}}")[:MOST]
     model = Epic if collection == "epics" else Task
-    rows: Any = model.objects.visible_to(actor.user).filter(pk__in=[parse_ref(ref, model.PREFIX) for ref in refs])
+    rows: Any = model.objects.visible_to(actor.user).filter(
+        pk__in=[parse_ref(ref, model.PREFIX) for ref in refs]
+    )
     return [line_of(row) for row in rows.order_by("-number").only("number", "title", "status")]
 
 
 def _of_path(path: str) -> Suggestion:
     is_folder = path.endswith("/")
     name = path.rstrip("/").rpartition("/")[2]
-    return Suggestion(build_path(path.rstrip("/")) + "/" * is_folder, name, "folder" if is_folder else "resource")
+    return Suggestion(
+        build_path(path.rstrip("/")) + "/" * is_folder, name, "folder" if is_folder else "resource"
+    )
 
 
 def _icon(line: Line) -> str:

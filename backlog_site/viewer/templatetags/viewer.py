@@ -27,7 +27,13 @@ STATUS_WORDS = {
     "done": "Done",
     "cancelled": "Cancelled",
 }
-PRIORITY_WORDS = {"none": "No priority", "low": "Low", "medium": "Medium", "high": "High", "urgent": "Urgent"}
+PRIORITY_WORDS = {
+    "none": "No priority",
+    "low": "Low",
+    "medium": "Medium",
+    "high": "High",
+    "urgent": "Urgent",
+}
 PRIORITY_NUMBERS = {name: number for number, name in enumerate(PRIORITY_WORDS)}
 _APPLE = re.compile(r"Macintosh|Mac OS X|iPhone|iPad")
 # A symbol before the key on Apple keyboards, a word elsewhere.
@@ -83,7 +89,12 @@ def icon(name: str, label: str = "") -> SafeString:
 def _icon(name: str, label: str) -> SafeString:
     sprite = static("viewer/icons.svg")
     if label:
-        return format_html('<svg class="i" role="img" aria-label="{}"><use href="{}#{}"/></svg>', label, sprite, name)
+        return format_html(
+            '<svg class="i" role="img" aria-label="{}"><use href="{}#{}"/></svg>',
+            label,
+            sprite,
+            name,
+        )
     return format_html('<svg class="i" aria-hidden="true"><use href="{}#{}"/></svg>', sprite, name)
 
 
@@ -183,7 +194,10 @@ def day_of(moment: datetime.datetime | None) -> SafeString | str:
         return ""
     at = _local(moment)
     return format_html(
-        '<time datetime="{}" title="{}">{}</time>', utc(at), f"{at:%Y-%m-%d %H:%M %Z}", f"{at:%-d %b %Y}"
+        '<time datetime="{}" title="{}">{}</time>',
+        utc(at),
+        f"{at:%Y-%m-%d %H:%M %Z}",
+        f"{at:%-d %b %Y}",
     )
 
 
@@ -193,12 +207,17 @@ def local_date(moment: str | datetime.datetime) -> str:
 
 
 def _local(moment: str | datetime.datetime) -> datetime.datetime:
-    return timezone.localtime(datetime.datetime.fromisoformat(moment) if isinstance(moment, str) else moment)
+    return timezone.localtime(
+        datetime.datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    )
 
 
 @register.filter
 def ago(moment: str | datetime.datetime) -> SafeString:
-    """Return `3 hours ago`, not `3 hours, 12 minutes ago`. The element and its tooltip hold the exact time."""
+    """Return `3 hours ago`, not `3 hours, 12 minutes ago`.
+
+    The element and its tooltip hold the exact time.
+    """
     at = _local(moment)
     return format_html(
         '<time datetime="{}" title="{}">{}</time>',

@@ -1,4 +1,6 @@
-"""Run `manage.py bench_ib ROWS PACED_ROWS`: mirror a fake IntelligenceBank, and read it without storing anything."""
+"""Run `manage.py bench_ib ROWS PACED_ROWS`: mirror a fake IntelligenceBank, and read it without
+storing anything.
+"""
 
 import json
 import random
@@ -29,18 +31,30 @@ PORTS = 4
 
 
 class Command(BaseCommand):
-    help = "Measures the mirror of IntelligenceBank: rows per second, calls, and against merely reading the pages."
+    help = (
+        "Measures the mirror of IntelligenceBank: rows per second, calls, and against merely"
+        " reading the pages."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("rows", type=int, help="as fast as it goes")
-        parser.add_argument("paced_rows", type=int, help="at the default pace, against reading and discarding")
+        parser.add_argument(
+            "paced_rows", type=int, help="at the default pace, against reading and discarding"
+        )
 
     def handle(self, *args: Any, rows: int, paced_rows: int, **options: Any) -> None:
         fast = _mirror(rows, seconds=UNPACED_SECONDS)
         paced = _mirror(paced_rows, seconds=60.0)
         ratio = round(paced["sync_s"] / paced["read_s"], 2)
-        figures = {"ib_rows": rows, "ib_rows_per_s": round(rows / fast["sync_s"], 1), "ib_calls": fast["calls"]}
-        figures |= {"ib_unchanged_rows_per_s": round(rows / fast["again_s"], 1), "ib_sync_to_read_ratio": ratio}
+        figures = {
+            "ib_rows": rows,
+            "ib_rows_per_s": round(rows / fast["sync_s"], 1),
+            "ib_calls": fast["calls"],
+        }
+        figures |= {
+            "ib_unchanged_rows_per_s": round(rows / fast["again_s"], 1),
+            "ib_sync_to_read_ratio": ratio,
+        }
         self.stdout.write(json.dumps(figures))
 
 
@@ -48,7 +62,15 @@ def _mirror(rows: int, *, seconds: float) -> dict[str, float]:
     port = _free_ports(PORTS)
     settings.IB_RATE_SECONDS = seconds
     settings.IB_LOCAL_ORIGINS = [f"http://127.0.0.1:{port + offset}" for offset in range(PORTS)]
-    command = [sys.executable, "manage.py", "fake_ib", "--port", str(port), "--resources", str(rows)]
+    command = [
+        sys.executable,
+        "manage.py",
+        "fake_ib",
+        "--port",
+        str(port),
+        "--resources",
+        str(rows),
+    ]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as fake:
         try:
             _wait_for(f"http://127.0.0.1:{port}")
@@ -62,7 +84,12 @@ def _measure(platform: str) -> dict[str, float]:
     try:
         sync_s, run = _timed_sync(connection)
         again_s, _ = _timed_sync(connection)
-        return {"sync_s": sync_s, "again_s": again_s, "read_s": _read(connection), "calls": run.counters["calls"]}
+        return {
+            "sync_s": sync_s,
+            "again_s": again_s,
+            "read_s": _read(connection),
+            "calls": run.counters["calls"],
+        }
     finally:
         IBConnection.objects.filter(pk=connection.pk).delete()
 
@@ -79,7 +106,9 @@ def _timed_sync(connection: IBConnection) -> tuple[float, IBSyncRun]:
 
 def _read(connection: IBConnection) -> float:
     """Read the same pages with the same client and discard them."""
-    parents = IBFolder.objects.filter(connection=connection, folders_count__gt=0).values_list("ib_id", flat=True)
+    parents = IBFolder.objects.filter(connection=connection, folders_count__gt=0).values_list(
+        "ib_id", flat=True
+    )
     client = connections.client_for(connection)
     session = client.login(**ACCOUNT)
     began = time.perf_counter()

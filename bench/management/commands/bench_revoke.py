@@ -1,4 +1,6 @@
-"""Run `manage.py bench_revoke NAME`: revoke the tokens of that name and print the time in seconds since the epoch."""
+"""Run `manage.py bench_revoke NAME`: revoke the tokens of that name and print the time in seconds
+since the epoch.
+"""
 
 import time
 from argparse import ArgumentParser

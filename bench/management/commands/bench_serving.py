@@ -1,4 +1,6 @@
-"""Run `manage.py bench_serving TOKEN REQUESTS`: measure the CPU time of a request in each handler, in this process."""
+"""Run `manage.py bench_serving TOKEN REQUESTS`: measure the CPU time of a request in each handler,
+in this process.
+"""
 
 import asyncio
 import io
@@ -22,7 +24,11 @@ from django.test import Client
 from backlog_site.serving.django_threads import ThreadedSite
 from bench.calls import BenchFailed
 
-REST = {"bare view": "/floor/5/", "REST get": "/api/v1/tasks/TASK-0005/", "REST list of 20": "/api/v1/tasks/?limit=20"}
+REST = {
+    "bare view": "/floor/5/",
+    "REST get": "/api/v1/tasks/TASK-0005/",
+    "REST list of 20": "/api/v1/tasks/?limit=20",
+}
 PAGES = {"viewer: a task": "/t/TASK-0005/", "viewer: the board": "/board/"}
 WARM_UP = 5
 ROUNDS = 5
@@ -41,14 +47,26 @@ class Command(BaseCommand):
     def handle(self, *args: Any, token: str, requests: int, **options: Any) -> None:
         logging.disable(logging.INFO)
         _keep_connection()
-        wsgi, asgi, site, loop = WSGIHandler(), ASGIHandler(), ThreadedSite(), asyncio.new_event_loop()
+        wsgi, asgi, site, loop = (
+            WSGIHandler(),
+            ASGIHandler(),
+            ThreadedSite(),
+            asyncio.new_event_loop(),
+        )
         found = {}
-        for paths, own in ((REST, {"authorization": f"Bearer {token}"}), (PAGES, {"cookie": _session()})):
+        for paths, own in (
+            (REST, {"authorization": f"Bearer {token}"}),
+            (PAGES, {"cookie": _session()}),
+        ):
             for name, path in paths.items():
                 handlers: dict[str, Repeat] = {
                     "wsgi": partial(_repeat_wsgi, wsgi, path, own),
-                    "asgi": lambda count, path=path, own=own: loop.run_until_complete(_repeat(asgi, path, own, count)),
-                    "site": lambda count, path=path, own=own: loop.run_until_complete(_repeat(site, path, own, count)),
+                    "asgi": lambda count, path=path, own=own: loop.run_until_complete(
+                        _repeat(asgi, path, own, count)
+                    ),
+                    "site": lambda count, path=path, own=own: loop.run_until_complete(
+                        _repeat(site, path, own, count)
+                    ),
                 }
                 found[name] = _take_turns(handlers, requests // ROUNDS)
         self.stdout.write(json.dumps(found))
@@ -81,7 +99,9 @@ def _take_turns(handlers: dict[str, Repeat], count: int) -> dict[str, float]:
 def _repeat_wsgi(handler: WSGIHandler, path: str, headers: Headers, count: int) -> None:
     for _ in range(count):
         statuses: list[str] = []
-        answer = handler(_environ(path, headers), lambda status, _, statuses=statuses: statuses.append(status))
+        answer = handler(
+            _environ(path, headers), lambda status, _, statuses=statuses: statuses.append(status)
+        )
         b"".join(answer)
         answer.close()
         _check(path, int(statuses[0].split()[0]))
@@ -126,7 +146,10 @@ def _scope(path: str, headers: Headers) -> dict[str, Any]:
         "method": "GET",
         "path": path,
         "query_string": query.encode(),
-        "headers": [(name.encode(), value.encode()) for name, value in {"host": "127.0.0.1", **headers}.items()],
+        "headers": [
+            (name.encode(), value.encode())
+            for name, value in {"host": "127.0.0.1", **headers}.items()
+        ],
         "server": ("127.0.0.1", 80),
         "client": ("127.0.0.1", 0),
     }

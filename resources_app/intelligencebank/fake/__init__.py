@@ -1,1 +1,3 @@
-"""Fake IntelligenceBank over real HTTP on separate ports, with a switch for every unknown of the real service."""
+"""Fake IntelligenceBank over real HTTP on separate ports, with a switch for every unknown of the
+real service.
+"""

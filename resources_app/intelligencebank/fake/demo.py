@@ -1,4 +1,6 @@
-"""Build the demo tenant, the library of a small marketing team, and a large tenant for benchmarks."""
+"""Build the demo tenant, the library of a small marketing team, and a large tenant for
+benchmarks.
+"""
 
 from resources_app.intelligencebank.fake.service import FakeIB
 from resources_app.intelligencebank.fake.world import ROOT_ID, Tenant
@@ -25,8 +27,23 @@ NAMES = (
         "Hero banner",
         "Newsletter header",
     ),
-    *("Poster A2", "Booth panorama", "Team at work", "Founder portrait", "Product front", "Product side", "Packaging"),
-    *("Skyline at dusk", "Office entrance", "Model release form", "Photo licence", "Social square", "Roll-up banner"),
+    *(
+        "Poster A2",
+        "Booth panorama",
+        "Team at work",
+        "Founder portrait",
+        "Product front",
+        "Product side",
+        "Packaging",
+    ),
+    *(
+        "Skyline at dusk",
+        "Office entrance",
+        "Model release form",
+        "Photo licence",
+        "Social square",
+        "Roll-up banner",
+    ),
 )
 # Folder levels by user. Each member of the demo team signs in as name@example.com.
 GRANTS: dict[str, dict[str, str]] = {
@@ -55,7 +72,11 @@ def fill(fake: FakeIB) -> Tenant:
         tenant.add_resource(homes[index * 5 % len(homes)], **fields)
     for person, grants in GRANTS.items():
         added = tenant.add_person(f"{person}@example.com", PEOPLE_PASSWORD)
-        added.grants |= {folder.id: grants[folder.name] for folder in tenant.folders.values() if folder.name in grants}
+        added.grants |= {
+            folder.id: grants[folder.name]
+            for folder in tenant.folders.values()
+            if folder.name in grants
+        }
     return tenant
 
 
@@ -65,6 +86,9 @@ def fill_large(fake: FakeIB, resources: int) -> Tenant:
     tenant = fake.tenant(LARGE_ID)
     tenant.add_person(LARGE_SERVICE, PASSWORD, main_admin=True)
     parents = [tenant.add_folder(f"Area {number}") for number in range(areas)]
-    leaves = [tenant.add_folder(f"Shelf {number}", parents[number % areas]) for number in range(10 * areas)]
+    leaves = [
+        tenant.add_folder(f"Shelf {number}", parents[number % areas])
+        for number in range(10 * areas)
+    ]
     tenant.fill(resources, leaves)
     return tenant

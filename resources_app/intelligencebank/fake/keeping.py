@@ -12,7 +12,11 @@ from resources_app.intelligencebank.fake.service import FakeIB, SessionOf
 def keep_sessions(fake: FakeIB, file: Path) -> None:
     """Load the sessions from the file, and write them back whenever they change."""
     kept = _read(file)
-    fake.sessions |= {sid: session for sid, facts in kept["sessions"].items() if (session := _session(fake, facts))}
+    fake.sessions |= {
+        sid: session
+        for sid, facts in kept["sessions"].items()
+        if (session := _session(fake, facts))
+    }
     fake.pending |= {token: _session(fake, facts) for token, facts in kept["pending"].items()}
     fake.sessions_changed = lambda: _write(fake, file)
 
@@ -27,7 +31,11 @@ def _read(file: Path) -> dict[str, dict[str, Any]]:
 
 def _write(fake: FakeIB, file: Path) -> None:
     kept = {
-        "sessions": {sid: _facts(session) for sid, session in fake.sessions.items() if session.until > fake.now()},
+        "sessions": {
+            sid: _facts(session)
+            for sid, session in fake.sessions.items()
+            if session.until > fake.now()
+        },
         "pending": {token: session and _facts(session) for token, session in fake.pending.items()},
     }
     draft = file.with_name(f"{file.name}.new")

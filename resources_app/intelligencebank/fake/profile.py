@@ -1,4 +1,6 @@
-"""Switch between possible behaviours of IntelligenceBank that are undocumented, and inject network faults."""
+"""Switch between possible behaviours of IntelligenceBank that are undocumented, and inject network
+faults.
+"""
 
 import random
 import re
@@ -24,8 +26,8 @@ class Profile:
     deleted: Literal["absent", "status"] = "absent"
     count: Literal["visible", "total", "stale"] = "visible"
     ties: Literal["stable", "shuffled"] = "stable"
-    # Events that change a resource's lastUpdateTime, beside a change of its fields. folder_move refers to the parent
-    # folder.
+    # Events that change a resource's lastUpdateTime, beside a change of its fields. folder_move
+    # refers to the parent folder.
     touching: frozenset[str] = frozenset({"move", "tag", "permission"})
     session: Literal["absolute", "sliding"] = "absolute"
     sessions: Literal["many", "single"] = "many"
@@ -36,7 +38,10 @@ class Profile:
 
 
 def switched(profile: Profile, name: str, value: str) -> Profile:
-    """Set a switch by name and word, as typed by a user. Raises ValueError with the valid choices."""
+    """Set a switch by name and word, as typed by a user.
+
+    Raises ValueError with the valid choices.
+    """
     kinds = get_type_hints(Profile)
     if name not in kinds:
         raise ValueError(f"{name!r} is no switch; there are {', '.join(kinds)}.")
@@ -52,14 +57,35 @@ def switched(profile: Profile, name: str, value: str) -> Profile:
 FAULTS = (
     *("400", "401", "403", "404", "409", "429", "500", "503"),
     *("html", "slow_headers", "slow_body", "truncated", "bad_json", "null_response", "rows_object"),
-    *("reset", "reset_body", "redirect", "gzip_bomb", "gzip_twice", "empty_rows", "duplicates", "bad_rows"),
+    *(
+        "reset",
+        "reset_body",
+        "redirect",
+        "gzip_bomb",
+        "gzip_twice",
+        "empty_rows",
+        "duplicates",
+        "bad_rows",
+    ),
 )
-STAGES = ("address", "login", "folders", "resources", "in_folder", "recent", "by_id", "search", "file")
+STAGES = (
+    "address",
+    "login",
+    "folders",
+    "resources",
+    "in_folder",
+    "recent",
+    "by_id",
+    "search",
+    "file",
+)
 
 
 @dataclass
 class Fault:
-    """Inject a fault into calls of one stage: `times` calls from the n-th on, with a probability."""
+    """Inject a fault into calls of one stage: `times` calls from the n-th on, with a
+    probability.
+    """
 
     kind: str
     stage: str = ""

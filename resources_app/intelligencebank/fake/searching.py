@@ -1,4 +1,6 @@
-"""Match a row of the fake against a search: words in some fields, an extension, grouped conditions."""
+"""Match a row of the fake against a search: words in some fields, an extension, grouped
+conditions.
+"""
 
 import operator
 from collections.abc import Callable, Sequence
@@ -44,8 +46,16 @@ def _contents(search: dict[str, Any]) -> Sequence[str]:
 def _words_in(row: Row, words: Sequence[str], fields: Sequence[str]) -> dict[str, str] | None:
     """Return the matching fields if every word occurs in some field."""
     texts = {field: _text(row, field) for field in fields}
-    found = {field: text for field, text in texts.items() if any(word in text.casefold() for word in words)}
-    return found if all(any(word in text.casefold() for text in texts.values()) for word in words) else None
+    found = {
+        field: text
+        for field, text in texts.items()
+        if any(word in text.casefold() for word in words)
+    }
+    return (
+        found
+        if all(any(word in text.casefold() for text in texts.values()) for word in words)
+        else None
+    )
 
 
 def _text(row: Row, field: str) -> str:
@@ -63,7 +73,9 @@ def _holds(row: Row, group: Sequence[Row], profile: Profile) -> bool:
     held = True
     for at, condition in enumerate(group):
         one = _condition(condition, profile)(row)
-        held = one if at == 0 else (held or one) if condition.get("union") == "or" else (held and one)
+        held = (
+            one if at == 0 else (held or one) if condition.get("union") == "or" else (held and one)
+        )
     return held
 
 

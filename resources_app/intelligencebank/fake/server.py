@@ -1,4 +1,6 @@
-"""Serve the fake over real HTTP: platform, older API, newer API and CDN on separate ports, with faults."""
+"""Serve the fake over real HTTP: platform, older API, newer API and CDN on separate ports, with
+faults.
+"""
 
 import gzip
 import json
@@ -43,7 +45,10 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def serving(
-    fake: FakeIB, host: str = "127.0.0.1", first_port: int = 0, sockets: Sequence[socket.socket] = ()
+    fake: FakeIB,
+    host: str = "127.0.0.1",
+    first_port: int = 0,
+    sockets: Sequence[socket.socket] = (),
 ) -> Iterator[FakeIB]:
     """Serve the fake. `first_port` 0 uses free ports. `sockets` already listen, one per role."""
     servers = []
@@ -52,7 +57,10 @@ def serving(
         server = _Server(address, fake, role)
         fake.urls[role] = f"http://{host}:{server.server_address[1]}"
         servers.append(server)
-    threads = [threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True) for server in servers]
+    threads = [
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        for server in servers
+    ]
     for thread in threads:
         thread.start()
     try:
@@ -91,7 +99,9 @@ class _Exchange(BaseHTTPRequestHandler):
             stage, reply = self._reply(body)
             fault = self._fault(stage)
             status = int(fault.kind) if fault and fault.kind.isdigit() else reply.status
-            fake.log.append(Logged(time.monotonic(), stage, status, self.headers.get("sid", "")[-6:]))
+            fake.log.append(
+                Logged(time.monotonic(), stage, status, self.headers.get("sid", "")[-6:])
+            )
             self._send_faulty(reply, fault) if fault else self._send(reply)
         finally:
             with fake.lock:
@@ -113,7 +123,9 @@ class _Exchange(BaseHTTPRequestHandler):
                 return "address", self._platform(action, dict(parse_qsl(parts.query)))
             case "platform", ["auth"]:
                 token = dict(parse_qsl(parts.query)).get("token", "")
-                return "sign_in", self.server.fake.sign_in_page(token, dict(parse_qsl(body.decode())))
+                return "sign_in", self.server.fake.sign_in_page(
+                    token, dict(parse_qsl(body.decode()))
+                )
             case "v2", ["webapp", "1.0", "login"]:
                 return "login", self.server.fake.login(dict(parse_qsl(body.decode())))
             case "v3", ["api", "json"]:
@@ -149,7 +161,11 @@ class _Exchange(BaseHTTPRequestHandler):
 
     def _file(self, client: str, identity: str, query: dict[str, str]) -> Reply:
         session = self.server.fake.session_of(self.headers.get("sid", ""), client)
-        return self.server.fake.file(session, identity, query.get("action", "")) if session else Reply(401, {})
+        return (
+            self.server.fake.file(session, identity, query.get("action", ""))
+            if session
+            else Reply(401, {})
+        )
 
     # Sending
 
@@ -163,7 +179,11 @@ class _Exchange(BaseHTTPRequestHandler):
 
     def _head(self, status: int, content_type: str, length: int, headers: dict[str, str]) -> None:
         self.send_response_only(status)
-        for name, value in {"Content-Type": content_type, "Content-Length": str(length), **headers}.items():
+        for name, value in {
+            "Content-Type": content_type,
+            "Content-Length": str(length),
+            **headers,
+        }.items():
             self.send_header(name, value)
         self.end_headers()
 
@@ -180,7 +200,15 @@ class _Exchange(BaseHTTPRequestHandler):
                 self._send(Reply(raw=raw[:-2] + b"@"))
             case "redirect":
                 self._send(Reply(302, {}, headers={"Location": "https://example.com/"}))
-            case "slow_headers" | "slow_body" | "truncated" | "reset" | "reset_body" | "gzip_bomb" | "gzip_twice":
+            case (
+                "slow_headers"
+                | "slow_body"
+                | "truncated"
+                | "reset"
+                | "reset_body"
+                | "gzip_bomb"
+                | "gzip_twice"
+            ):
                 self._break_off(fault.kind, raw)
             case _:
                 self._send(Reply(body=_misshapen(fault.kind, reply.body)))
@@ -254,8 +282,13 @@ def _misshapen(kind: str, body: Any) -> Any:
         case "empty_rows", {"count": count}:
             return {"response": {"rows": [], "offset": 0, "count": count + 1}}
         case "duplicates", {"rows": rows}:
-            return {"response": listed | {"rows": [*rows[:2], *rows[:-2]] if len(rows) > 3 else rows}}
+            return {
+                "response": listed | {"rows": [*rows[:2], *rows[:-2]] if len(rows) > 3 else rows}
+            }
         case "bad_rows", {"rows": rows}:
             bad = [None, {"name": "no id"}, {"_id": 5, "name": []}]
-            return {"response": listed | {"rows": [*bad, *rows[:-3]] if len(rows) > 3 else [*bad, *rows]}}
+            return {
+                "response": listed
+                | {"rows": [*bad, *rows[:-3]] if len(rows) > 3 else [*bad, *rows]}
+            }
     return {"unexpected": True}

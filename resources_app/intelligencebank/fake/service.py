@@ -1,4 +1,7 @@
-"""Answer logins, sessions, lists and files for the fake. Independent of sockets; one lock, one clock, one log."""
+"""Answer logins, sessions, lists and files for the fake.
+
+Independent of sockets; one lock, one clock, one log.
+"""
 
 import hashlib
 import random
@@ -17,7 +20,14 @@ from typing import Any
 from resources_app.intelligencebank.fake import searching, signing_in
 from resources_app.intelligencebank.fake.profile import Fault, Profile
 from resources_app.intelligencebank.fake.thumbnails import picture
-from resources_app.intelligencebank.fake.world import ROOT_ID, ZEROS, Folder, Person, Tenant, number_of
+from resources_app.intelligencebank.fake.world import (
+    ROOT_ID,
+    ZEROS,
+    Folder,
+    Person,
+    Tenant,
+    number_of,
+)
 
 _EXPRESSION = re.compile(r"(?P<table>folder|resource)(?P<rest>(\.\w+\([^)]*\))*)")
 _CALL = re.compile(r"\.(\w+)\(([^)]*)\)")
@@ -74,9 +84,14 @@ def _html(page: str) -> Reply:
 
 
 class FakeIB:
-    """Simulate the service. `between` is called after each list, so that a test can change data between two pages."""
+    """Simulate the service.
 
-    def __init__(self, profile: Profile | None = None, seed: int = 1, session_hours: float = 8) -> None:
+    `between` is called after each list, so that a test can change data between two pages.
+    """
+
+    def __init__(
+        self, profile: Profile | None = None, seed: int = 1, session_hours: float = 8
+    ) -> None:
         self.profile = profile or Profile()
         self.chance = random.Random(seed)  # noqa: S311  # a fake must be repeatable
         self.session_hours = session_hours
@@ -99,7 +114,9 @@ class FakeIB:
 
     def tenant(self, client_id: str) -> Tenant:
         if client_id not in self.tenants:
-            self.tenants[client_id] = Tenant(client_id, touches=lambda change: change in self.profile.touching)
+            self.tenants[client_id] = Tenant(
+                client_id, touches=lambda change: change in self.profile.touching
+            )
             self.tenants[client_id].add_folder("Resources")
         return self.tenants[client_id]
 
@@ -116,7 +133,9 @@ class FakeIB:
     def most_calls_within(self, seconds: float) -> int:
         """Return the most calls with a session in any window of this length."""
         times = sorted(entry.at for entry in self.log if entry.session)
-        return max((bisect_left(times, at + seconds) - index for index, at in enumerate(times)), default=0)
+        return max(
+            (bisect_left(times, at + seconds) - index for index, at in enumerate(times)), default=0
+        )
 
     def finish_browser_login(self, token: str, client_id: str, email: str) -> None:
         """Complete a browser login, as if the user had signed in."""
@@ -133,7 +152,11 @@ class FakeIB:
     def login(self, form: dict[str, str]) -> Reply:
         for tenant in self.tenants.values():
             person = tenant.people.get(form.get("p70", ""))
-            if person and person.password == form.get("p80") and form.get("p90") == self.host_of(tenant):
+            if (
+                person
+                and person.password == form.get("p80")
+                and form.get("p90") == self.host_of(tenant)
+            ):
                 return Reply(body=self.login_body(self._open(tenant, person)))
         failed = 401 if self.profile.login_failure == "401" else 200
         return Reply(failed, {"message": "Invalid user or password"})
@@ -146,7 +169,9 @@ class FakeIB:
         return {
             "sid": sid,
             "clientid": session.tenant.client_id,
-            "clientuuid": hashlib.md5(session.tenant.client_id.encode(), usedforsecurity=False).hexdigest(),
+            "clientuuid": hashlib.md5(
+                session.tenant.client_id.encode(), usedforsecurity=False
+            ).hexdigest(),
             "apiV3url": self.urls["v3"],
             "apikey": "apikey",
             "useruuid": session.person.uuid,
@@ -206,10 +231,16 @@ class FakeIB:
     def session_of(self, sid: str, client_id: str) -> SessionOf | None:
         with self.lock:
             session = self.sessions.get(sid)
-            if session is None or session.until < self.now() or session.tenant.client_id != client_id:
+            if (
+                session is None
+                or session.until < self.now()
+                or session.tenant.client_id != client_id
+            ):
                 return None
             if self.profile.session == "sliding":
-                self.sessions[sid] = replace(session, until=self.now() + timedelta(hours=self.session_hours))
+                self.sessions[sid] = replace(
+                    session, until=self.now() + timedelta(hours=self.session_hours)
+                )
             return session
 
     def expired(self) -> Reply:
@@ -232,7 +263,9 @@ class FakeIB:
 
     def too_many(self) -> Reply:
         date = format_datetime(datetime.now(UTC) + timedelta(seconds=1))
-        said = {"seconds": "1", "hours": "86400", "date": date, "nonsense": "soon"}.get(self.profile.retry_after)
+        said = {"seconds": "1", "hours": "86400", "date": date, "nonsense": "soon"}.get(
+            self.profile.retry_after
+        )
         headers = {"Retry-After": said} if said else {}
         if self.profile.overload == "200":
             return Reply(200, {"error": "Too many requests"}, headers=headers)
@@ -247,7 +280,13 @@ class FakeIB:
         calls = dict(_CALL.findall(match["rest"]))
         numbers = [int(part) for part in calls.get("limit", "100").split(",")]
         offset, limit = numbers if len(numbers) == 2 else (0, numbers[0])
-        return Query(match["table"], offset, min(limit, self.profile.page_cap), calls.get("order", ""), search)
+        return Query(
+            match["table"],
+            offset,
+            min(limit, self.profile.page_cap),
+            calls.get("order", ""),
+            search,
+        )
 
     def rows(self, sid: str, session: SessionOf, query: Query) -> Reply:
         with self.lock:
@@ -258,7 +297,9 @@ class FakeIB:
             self.between(query)
         return Reply(body={"response": {"rows": rows, "offset": query.offset, "count": count}})
 
-    def _listed(self, sid: str, session: SessionOf, query: Query) -> tuple[list[dict[str, Any]], int]:
+    def _listed(
+        self, sid: str, session: SessionOf, query: Query
+    ) -> tuple[list[dict[str, Any]], int]:
         tenant, person, cdn = session.tenant, session.person, self.urls["cdn"]
         if query.table == "folder":
             folders = self._folders(tenant, person, str(query.search.get("parent") or ""))
@@ -294,7 +335,10 @@ class FakeIB:
             found = self._ordered(tenant, query.order)
         if person.is_main_admin:
             return found
-        levels = {folder: tenant.level(person, folder) for folder in {tenant.home[number] for number in found}}
+        levels = {
+            folder: tenant.level(person, folder)
+            for folder in {tenant.home[number] for number in found}
+        }
         return [number for number in found if levels[tenant.home[number]]]
 
     def _with_ids(self, tenant: Tenant, keywords: str) -> list[int]:
@@ -315,7 +359,9 @@ class FakeIB:
             return numbers
         known = self._orders.get((tenant.client_id, order))
         if known is None or known[0] != tenant.version:
-            newest = sorted(numbers, key=lambda number: (tenant.touched(number), number), reverse=True)
+            newest = sorted(
+                numbers, key=lambda number: (tenant.touched(number), number), reverse=True
+            )
             known = self._orders[tenant.client_id, order] = (tenant.version, newest)
         return known[1]
 

@@ -6,19 +6,25 @@ from resources_app.intelligencebank.fake.world import Tenant
 
 MOST = 50
 _STYLE = (
-    "body{font:16px system-ui;max-width:26rem;margin:15vh auto;padding:0 1rem}:root{color-scheme:light dark}"
-    "button{font:inherit;display:block;width:100%;margin:.5rem 0;padding:.6rem;cursor:pointer}"
+    "body{font:16px system-ui;max-width:26rem;margin:15vh auto;padding:0"
+    " 1rem}:root{color-scheme:light dark}button{font:inherit;display:block;width:100%;margin:.5rem"
+    " 0;padding:.6rem;cursor:pointer}"
 )
 
 
 def choice_of_people(tenants: dict[str, Tenant]) -> str:
     people = [(tenant.client_id, email) for tenant in tenants.values() for email in tenant.people]
     buttons = "".join(_button(client_id, email) for client_id, email in people[:MOST])
-    return _page("Sign in as", f"<p>This is a fake IntelligenceBank, for trying things out.</p>{buttons}")
+    return _page(
+        "Sign in as", f"<p>This is a fake IntelligenceBank, for trying things out.</p>{buttons}"
+    )
 
 
 def signed_in(email: str) -> str:
-    return _page("You are signed in", f"<p>As {escape(email)}. Close this tab and go on where you came from.</p>")
+    return _page(
+        "You are signed in",
+        f"<p>As {escape(email)}. Close this tab and go on where you came from.</p>",
+    )
 
 
 def sign_in_is_over() -> str:
@@ -27,11 +33,18 @@ def sign_in_is_over() -> str:
 
 def _button(client_id: str, email: str) -> str:
     return (
-        f'<form method="post"><input type="hidden" name="client" value="{escape(client_id)}">'
-        f'<button name="email" value="{escape(email)}">{escape(email)} ({escape(client_id)})</button></form>'
+        '<form method="post"><input type="hidden" name="client"'
+        f' value="{escape(client_id)}"><button name="email" value="{escape(email)}">{escape(email)}'
+        f" ({escape(client_id)})</button></form>"
     )
 
 
 def _page(title: str, body: str) -> str:
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
-    return f'<!doctype html><html lang="en"><head>{head}<style>{_STYLE}</style></head><body><h1>{title}</h1>{body}</body></html>'
+    head = (
+        '<meta charset="utf-8"><meta name="viewport"'
+        f' content="width=device-width"><title>{title}</title>'
+    )
+    return (
+        f'<!doctype html><html lang="en"><head>{head}<style>{_STYLE}</style></head>'
+        f"<body><h1>{title}</h1>{body}</body></html>"
+    )

@@ -16,7 +16,9 @@ def picture(identity: str) -> bytes:
 
 
 def _colour(identity: str, at: int) -> bytes:
-    return bytes(96 + part // 2 for part in bytes.fromhex((identity[at : at + 6] or "").ljust(6, "0")))
+    return bytes(
+        96 + part // 2 for part in bytes.fromhex((identity[at : at + 6] or "").ljust(6, "0"))
+    )
 
 
 def _line(y: int, slope: int, first: bytes, second: bytes) -> bytes:

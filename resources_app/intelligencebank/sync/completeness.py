@@ -25,7 +25,9 @@ class TooManyMalformed(Exception):
 
 
 def seen(run: IBSyncRun) -> int:
-    return IBResource.objects.filter(connection=run.connection_id, generation=run.generation).count()
+    return IBResource.objects.filter(
+        connection=run.connection_id, generation=run.generation
+    ).count()
 
 
 def seen_in(run: IBSyncRun, folder: IBFolder) -> int:
@@ -34,8 +36,12 @@ def seen_in(run: IBSyncRun, folder: IBFolder) -> int:
 
 
 def differing_folders(run: IBSyncRun) -> list[tuple[int, int]]:
-    """Return the folders whose announced count differs from the rows seen, with the announced count."""
-    mine = IBResource.objects.filter(folder=OuterRef("pk"), generation=run.generation, tombstoned_at__isnull=True)
+    """Return the folders whose announced count differs from the rows seen, with the announced
+    count.
+    """
+    mine = IBResource.objects.filter(
+        folder=OuterRef("pk"), generation=run.generation, tombstoned_at__isnull=True
+    )
     counted = mine.order_by().values("folder").annotate(n=Count("pk")).values("n")
     folders = IBFolder.objects.filter(connection=run.connection_id, generation=run.generation)
     rows = folders.alias(found=Coalesce(Subquery(counted), 0)).exclude(resources_count=F("found"))
@@ -49,7 +55,9 @@ def is_cheaper(differing: list[tuple[int, int]], count: int) -> bool:
 
 def unsee(run: IBSyncRun, folder: IBFolder) -> None:
     """Reset a folder before it is recounted: rows no longer in it must not count as seen there."""
-    rows = IBResource.objects.filter(connection=run.connection_id, folder=folder, generation=run.generation)
+    rows = IBResource.objects.filter(
+        connection=run.connection_id, folder=folder, generation=run.generation
+    )
     rows.update(generation=run.generation - 1)
 
 
@@ -61,6 +69,8 @@ def refuse_malformed(run: IBSyncRun) -> None:
 
 def newest(run: IBSyncRun) -> datetime | None:
     """Return the watermark for the next incremental run, never later than the start of this run."""
-    rows = IBResource.objects.filter(connection=run.connection_id, source_updated_at__lte=run.started_at)
+    rows = IBResource.objects.filter(
+        connection=run.connection_id, source_updated_at__lte=run.started_at
+    )
     found: datetime | None = rows.aggregate(newest=Max("source_updated_at"))["newest"]
     return found

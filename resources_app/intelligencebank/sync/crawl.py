@@ -39,7 +39,9 @@ class Crawl:
         return place
 
     def fetch(self, listing: Listing) -> Page:
-        page, self.session = renewing(lambda session: self._get(session, listing), self._session(), self.sessions.renew)
+        page, self.session = renewing(
+            lambda session: self._get(session, listing), self._session(), self.sessions.renew
+        )
         return page
 
     def look_ahead(self, listing: Listing | None) -> None:
@@ -48,7 +50,10 @@ class Crawl:
         The thread does not use the database: an expired session is renewed when the page is needed.
         """
         if listing is not None and self._ahead is None:
-            self._ahead = (listing, self._thread.submit(self.client.fetch, self._session(), listing))
+            self._ahead = (
+                listing,
+                self._thread.submit(self.client.fetch, self._session(), listing),
+            )
 
     def _get(self, session: Session, listing: Listing) -> Page:
         ahead, self._ahead = self._ahead, None
@@ -78,7 +83,9 @@ class Crawl:
 
     @contextmanager
     def step(self, place: Place) -> Iterator[Mirror]:
-        """Commit rows, counters and the next place together, and only while we hold the tenant's lease."""
+        """Commit rows, counters and the next place together, and only while we hold the tenant's
+        lease.
+        """
         with transaction.atomic():
             runs.hold(self.connection.pk, self.fence)
             mirror = Mirror(self.connection, self.run.generation, self.run)
@@ -86,7 +93,9 @@ class Crawl:
             place = mirror.next_place or place
             counters = self._counters(mirror.counts)
             kept = IBSyncRun.objects.filter(pk=self.run.pk)
-            kept.update(checkpoint=place, counters=counters, heartbeat_at=timezone.now(), failures=0)
+            kept.update(
+                checkpoint=place, counters=counters, heartbeat_at=timezone.now(), failures=0
+            )
         self.run.checkpoint, self.run.counters, self.run.failures = place, counters, 0
 
     def _counters(self, counts: Counter[str]) -> dict[str, int]:

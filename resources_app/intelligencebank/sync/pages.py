@@ -15,7 +15,9 @@ from resources_app.models import IBConnection, IBFolder, IBQuarantine, IBResourc
 
 Facts = TypeVar("Facts", FolderFacts, ResourceFacts)
 _FIXED = {"id", "connection", "client_id", "ib_id", "first_seen_at"}
-_RESOURCE_COLUMNS = [field.name for field in IBResource._meta.concrete_fields if field.name not in _FIXED]
+_RESOURCE_COLUMNS = [
+    field.name for field in IBResource._meta.concrete_fields if field.name not in _FIXED
+]
 _FOLDER_COLUMNS = [
     field.name
     for field in IBFolder._meta.concrete_fields
@@ -42,7 +44,9 @@ class Known(NamedTuple):
 class Mirror:
     """Write for one run or an on-demand refresh, inside the caller's transaction."""
 
-    def __init__(self, connection: IBConnection, generation: int, run: IBSyncRun | None = None) -> None:
+    def __init__(
+        self, connection: IBConnection, generation: int, run: IBSyncRun | None = None
+    ) -> None:
         self.connection, self.generation, self.run = connection, generation, run
         self.now = timezone.now()
         # The first full run would announce every row to every user.
@@ -56,7 +60,9 @@ class Mirror:
         known = self._known(IBFolder, facts, "parent_id", "parent_ib_id")
         homes = self._folders({one.parent_ib_id for one in facts.values()})
         written = self._write(IBFolder, facts, known, homes, _FOLDER_COLUMNS)
-        if new := [folder for folder in written if isinstance(folder, IBFolder) and folder.version == 1]:
+        if new := [
+            folder for folder in written if isinstance(folder, IBFolder) and folder.version == 1
+        ]:
             self._adopt(new)
         return list(facts.values())
 
@@ -64,18 +70,28 @@ class Mirror:
         facts = self._facts(rows, mapping.resource_facts, "resource")
         known = self._known(IBResource, facts, "folder_id", "folder_ib_id", "source_updated_at")
         homes = self._folders({one.folder_ib_id for one in facts.values()})
-        self.counts["unknown_folders"] += sum(one.folder_ib_id not in homes for one in facts.values())
+        self.counts["unknown_folders"] += sum(
+            one.folder_ib_id not in homes for one in facts.values()
+        )
         self._write(IBResource, facts, known, homes, _RESOURCE_COLUMNS)
         return list(facts.values())
 
     def see(self, model: type[IBFolder] | type[IBResource], pks: Sequence[int]) -> None:
         """Mark unchanged rows as seen by updating only the generation."""
-        model.objects.filter(pk__in=pks).exclude(generation=self.generation).update(generation=self.generation)
+        model.objects.filter(pk__in=pks).exclude(generation=self.generation).update(
+            generation=self.generation
+        )
 
     def tell(
-        self, things: Sequence[IBFolder | IBResource], action: str = "", known: dict[str, Known] | None = None
+        self,
+        things: Sequence[IBFolder | IBResource],
+        action: str = "",
+        known: dict[str, Known] | None = None,
     ) -> None:
-        """Notify the index and the feed. A change names its folder, and the folder it was moved from."""
+        """Notify the index and the feed.
+
+        A change names its folder, and the folder it was moved from.
+        """
         change_log.follow_mirror(things)
         if not self.tells:
             return
@@ -83,7 +99,9 @@ class Mirror:
         for thing in things:
             before = (known or {}).get(thing.ib_id)
             homes = [_home_of(thing), *([before.home_ib_id] if before else [])]
-            entries.append((thing, uri_of_mirrored(thing), action or ("update" if before else "create"), homes))
+            entries.append(
+                (thing, uri_of_mirrored(thing), action or ("update" if before else "create"), homes)
+            )
         change_log.record_mirrored(entries)
 
     def quarantine(self, table: str, problems: Sequence[tuple[str, str]]) -> None:
@@ -92,7 +110,13 @@ class Mirror:
         if self.run is None:
             return
         rows = [
-            IBQuarantine(connection=self.connection, run=self.run, table=table, ib_id=ib_id, reason=reason[:200])
+            IBQuarantine(
+                connection=self.connection,
+                run=self.run,
+                table=table,
+                ib_id=ib_id,
+                reason=reason[:200],
+            )
             for ib_id, reason in dict.fromkeys(problems)
         ]
         IBQuarantine.objects.bulk_create(rows, ignore_conflicts=True)
@@ -109,15 +133,21 @@ class Mirror:
                 found[facts.ib_id] = facts
         if problems:
             self.quarantine(table, problems)
-            self._see_malformed(IBFolder if table == "folder" else IBResource, [ib_id for ib_id, _ in problems])
+            self._see_malformed(
+                IBFolder if table == "folder" else IBResource, [ib_id for ib_id, _ in problems]
+            )
         return found
 
     def _see_malformed(self, model: type[IBFolder] | type[IBResource], ids: Sequence[str]) -> None:
         """Mark malformed rows as seen: their content is unusable, but they exist."""
-        pks = model.objects.filter(connection=self.connection, ib_id__in=ids).values_list("pk", flat=True)
+        pks = model.objects.filter(connection=self.connection, ib_id__in=ids).values_list(
+            "pk", flat=True
+        )
         self.see(model, list(pks))
 
-    def _known(self, model: type[IBFolder] | type[IBResource], facts: dict[str, Any], *more: str) -> dict[str, Known]:
+    def _known(
+        self, model: type[IBFolder] | type[IBResource], facts: dict[str, Any], *more: str
+    ) -> dict[str, Known]:
         home, home_ib_id, *rest = more
         columns = (
             "pk",
@@ -155,14 +185,19 @@ class Mirror:
             elif row and (_is_same(one, row, home) or self._is_older(one, row)):
                 unchanged.append(row.pk)
             else:
-                self.counts["created" if row is None else "revived" if _was_gone(row) else "updated"] += 1
+                self.counts[
+                    "created" if row is None else "revived" if _was_gone(row) else "updated"
+                ] += 1
                 written.append(self._row(model, one, row, home))
         self.counts["unchanged"] += len(unchanged)
         self.see(model, unchanged)
         if not written:
             return []
         kept: Any = model.objects.bulk_create(
-            written, update_conflicts=True, unique_fields=["connection", "ib_id"], update_fields=columns
+            written,
+            update_conflicts=True,
+            unique_fields=["connection", "ib_id"],
+            update_fields=columns,
         )
         self.tell(kept, known=known)
         return list(kept)
@@ -170,19 +205,34 @@ class Mirror:
     def _is_older(self, facts: FolderFacts | ResourceFacts, row: Known) -> bool:
         """Return whether the incoming row is older than the stored one.
 
-        A page read before a newer one must not undo it. Rows last seen by an earlier run are always replaced.
+        A page read before a newer one must not undo it. Rows last seen by an earlier run are always
+        replaced.
         """
-        if not isinstance(facts, ResourceFacts) or not facts.source_updated_at or not row.source_updated_at:
+        if (
+            not isinstance(facts, ResourceFacts)
+            or not facts.source_updated_at
+            or not row.source_updated_at
+        ):
             return False
         was_seen = row.generation == self.generation and not _was_gone(row)
         return was_seen and facts.source_updated_at < row.source_updated_at
 
     def _row(
-        self, model: type[IBFolder] | type[IBResource], facts: Any, row: Known | None, home: int | None
+        self,
+        model: type[IBFolder] | type[IBResource],
+        facts: Any,
+        row: Known | None,
+        home: int | None,
     ) -> IBFolder | IBResource:
-        values = {name: value for name, value in vars(facts).items() if name not in {"is_deleted", "content_hash"}}
+        values = {
+            name: value
+            for name, value in vars(facts).items()
+            if name not in {"is_deleted", "content_hash"}
+        }
         is_resource = model is IBResource
-        values |= {"folder_id": home, "tags": list(facts.tags)} if is_resource else {"parent_id": home}
+        values |= (
+            {"folder_id": home, "tags": list(facts.tags)} if is_resource else {"parent_id": home}
+        )
         return model(
             **values,
             connection=self.connection,
@@ -197,7 +247,10 @@ class Mirror:
         )
 
     def _bury(self, model: type[IBFolder] | type[IBResource], row: Known | None) -> None:
-        """Tombstone a row that IntelligenceBank itself reports as deleted. No second observation is needed."""
+        """Tombstone a row that IntelligenceBank itself reports as deleted.
+
+        No second observation is needed.
+        """
         if row is None or row.tombstoned_at:
             return
         self.counts["tombstoned"] += 1
@@ -213,10 +266,14 @@ class Mirror:
     def _adopt(self, folders: Sequence[IBFolder]) -> None:
         """Attach resources and subfolders that arrived before their folder."""
         by_id = {folder.ib_id: folder for folder in folders}
-        resources = IBResource.objects.filter(connection=self.connection, folder=None, folder_ib_id__in=list(by_id))
+        resources = IBResource.objects.filter(
+            connection=self.connection, folder=None, folder_ib_id__in=list(by_id)
+        )
         for ib_id in set(resources.values_list("folder_ib_id", flat=True)):
             resources.filter(folder_ib_id=ib_id).update(folder=by_id[ib_id])
-        below = IBFolder.objects.filter(connection=self.connection, parent=None, parent_ib_id__in=list(by_id))
+        below = IBFolder.objects.filter(
+            connection=self.connection, parent=None, parent_ib_id__in=list(by_id)
+        )
         for ib_id in set(below.values_list("parent_ib_id", flat=True)):
             below.filter(parent_ib_id=ib_id).update(parent=by_id[ib_id])
 

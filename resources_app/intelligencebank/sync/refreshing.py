@@ -24,7 +24,9 @@ def request_refresh(thing: IBFolder | IBResource) -> None:
 @job(JOB)
 def refresh(running: RunningJob) -> None:
     wanted, pk = running.payload.get("kind"), running.payload.get("id", 0)
-    if wanted == Kind.IB_FOLDER and (folder := IBFolder.objects.select_related("connection").filter(pk=pk).first()):
+    if wanted == Kind.IB_FOLDER and (
+        folder := IBFolder.objects.select_related("connection").filter(pk=pk).first()
+    ):
         refresh_folder(folder.connection, folder)
     rows = IBResource.objects.select_related("connection")
     if wanted == Kind.IB_RESOURCE and (resource := rows.filter(pk=pk).first()):
@@ -32,14 +34,19 @@ def refresh(running: RunningJob) -> None:
 
 
 def refresh_resource(connection: IBConnection, ib_id: str) -> bool:
-    """Return whether the resource exists. If not, it is hidden; deletion still waits for complete runs."""
+    """Return whether the resource exists.
+
+    If not, it is hidden; deletion still waits for complete runs.
+    """
     page = _fetch(connection, api.resources_by_id([ib_id]))
     rows = [row for row in page.rows if mapping.id_of(row) == ib_id]
     with transaction.atomic():
         mirror = _mirror(connection)
         mirror.keep_resources(rows)
         if not rows:
-            gone = IBResource.objects.filter(connection=connection, ib_id=ib_id, missing_since__isnull=True)
+            gone = IBResource.objects.filter(
+                connection=connection, ib_id=ib_id, missing_since__isnull=True
+            )
             _hide(mirror, gone.first())
     return bool(rows)
 
@@ -63,7 +70,9 @@ def _fetch(connection: IBConnection, listing: Listing) -> Page:
     client = connections.client_for(connection)
     try:
         sessions = connections.ServiceSessions(connection, client)
-        page, _ = renewing(lambda session: client.fetch(session, listing), sessions.current(), sessions.renew)
+        page, _ = renewing(
+            lambda session: client.fetch(session, listing), sessions.current(), sessions.renew
+        )
         return page
     finally:
         client.close()

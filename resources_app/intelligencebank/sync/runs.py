@@ -72,14 +72,21 @@ def _acquire(connection: IBConnection) -> int:
 
 
 def hold(connection_id: int, fence: int) -> None:
-    """Extend the lease in the transaction of a page, which commits only if no other worker has taken over."""
+    """Extend the lease in the transaction of a page, which commits only if no other worker has
+    taken over.
+    """
     mine = IBConnection.objects.filter(pk=connection_id, fence=fence)
     if not mine.update(lease_until=clock.now() + LEASE):
         raise LostLease(f"connection {connection_id}, fence {fence}")
 
 
 def finish(run: IBSyncRun, status: str, error: str = "") -> None:
-    run.status, run.error, run.finished_at, run.resume_at = status, error[:500], timezone.now(), None
+    run.status, run.error, run.finished_at, run.resume_at = (
+        status,
+        error[:500],
+        timezone.now(),
+        None,
+    )
     run.save(update_fields=["status", "error", "finished_at", "resume_at", "counters"])
 
 
@@ -101,23 +108,40 @@ def trip(connection: IBConnection, reason: str) -> None:
 
 
 def accept_missing(connection: IBConnection, most: int) -> None:
-    """Accept after review: the next complete run may hide this many rows, with the account's current rank."""
-    connection.state, connection.state_reason, connection.accepted_missing = IBConnection.State.OK, "", most
+    """Accept after review: the next complete run may hide this many rows, with the account's
+    current rank.
+    """
+    connection.state, connection.state_reason, connection.accepted_missing = (
+        IBConnection.State.OK,
+        "",
+        most,
+    )
     connection.was_main_admin = False
     connection.save(update_fields=["state", "state_reason", "accepted_missing", "was_main_admin"])
 
 
 def accept_last_trip(connection: IBConnection) -> int:
-    last = IBSyncRun.objects.filter(connection=connection, status=Status.TRIPPED).order_by("-pk").first()
+    last = (
+        IBSyncRun.objects.filter(connection=connection, status=Status.TRIPPED)
+        .order_by("-pk")
+        .first()
+    )
     most = int(last.counters.get("would_hide", 0)) if last else 0
     accept_missing(connection, most)
     return most
 
 
 def lookback(connection: IBConnection) -> timedelta:
-    """Return the lookback: the longest recent run plus ten minutes. Changes made during a run are read again."""
-    recent = IBSyncRun.objects.filter(connection=connection, finished_at__isnull=False).order_by("-pk")[:20]
-    longest = max((run.finished_at - run.started_at for run in recent if run.finished_at), default=timedelta())
+    """Return the lookback: the longest recent run plus ten minutes.
+
+    Changes made during a run are read again.
+    """
+    recent = IBSyncRun.objects.filter(connection=connection, finished_at__isnull=False).order_by(
+        "-pk"
+    )[:20]
+    longest = max(
+        (run.finished_at - run.started_at for run in recent if run.finished_at), default=timedelta()
+    )
     return longest + timedelta(minutes=10)
 
 
@@ -129,5 +153,7 @@ def complete(run: IBSyncRun, watermark: datetime | None) -> None:
     if run.kind == Kind.FULL:
         row.update(last_full_at=now)
     if watermark:
-        row.filter(Q(watermark__isnull=True) | Q(watermark__lt=watermark)).update(watermark=watermark)
+        row.filter(Q(watermark__isnull=True) | Q(watermark__lt=watermark)).update(
+            watermark=watermark
+        )
     finish(run, Status.COMPLETE)

@@ -25,12 +25,18 @@ def request_run(connection: IBConnection, kind: str, requested_by: Any = None) -
 
 def enqueue_turn(run: IBSyncRun, at: datetime | None = None, requested_by: Any = None) -> Job:
     payload = {"run": run.pk, "client_id": run.connection.client_id}
-    return queue.enqueue(TURN_JOB, payload, key=f"ib:{run.connection_id}", run_at=at, requested_by=requested_by)
+    return queue.enqueue(
+        TURN_JOB, payload, key=f"ib:{run.connection_id}", run_at=at, requested_by=requested_by
+    )
 
 
 @job(TURN_JOB)
 def take_turn(running: RunningJob) -> None:
-    run = IBSyncRun.objects.select_related("connection").filter(pk=running.payload.get("run", 0)).first()
+    run = (
+        IBSyncRun.objects.select_related("connection")
+        .filter(pk=running.payload.get("run", 0))
+        .first()
+    )
     if run is None or run.status not in runs.OPEN or not run.connection.is_enabled:
         return
     if run.resume_at and run.resume_at > timezone.now():
@@ -47,8 +53,13 @@ def take_turn(running: RunningJob) -> None:
 
 
 def _start_all(kind: str) -> None:
-    """Start runs where no admin action is needed. A tripped breaker stops the runs that could hide rows."""
-    usable = IBConnection.objects.filter(is_enabled=True).exclude(state=IBConnection.State.AUTH_REQUIRED)
+    """Start runs where no admin action is needed.
+
+    A tripped breaker stops the runs that could hide rows.
+    """
+    usable = IBConnection.objects.filter(is_enabled=True).exclude(
+        state=IBConnection.State.AUTH_REQUIRED
+    )
     if kind != Kind.INCREMENTAL:
         usable = usable.exclude(state=IBConnection.State.TRIPPED)
     for connection in usable.filter(~Q(credentials=b"")):

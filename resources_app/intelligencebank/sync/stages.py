@@ -1,4 +1,7 @@
-"""Implement the stages of a run, one page per step: folders, resources, recent ones, ids. Each sets the next stage."""
+"""Implement the stages of a run, one page per step: folders, resources, recent ones, ids.
+
+Each sets the next stage.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -23,7 +26,9 @@ IMPLICIT_ROOT = "Resources"
 
 
 def following(page: Page) -> int | None:
-    """Return the offset of the next page, stepped back by a tenth because deletions shift the remaining rows up."""
+    """Return the offset of the next page, stepped back by a tenth because deletions shift the
+    remaining rows up.
+    """
     end = page.offset + len(page.rows)
     if not page.rows or end >= page.count:
         return None
@@ -37,7 +42,9 @@ def _overlap(page: Page) -> int:
 def start(crawl: Crawl) -> None:
     session = crawl.reopen()
     if crawl.connection.was_main_admin and not session.is_main_admin:
-        raise sweeping.Tripped("The account that mirrors is no longer a main admin: it may not see everything.")
+        raise sweeping.Tripped(
+            "The account that mirrors is no longer a main admin: it may not see everything."
+        )
     with crawl.step({"stage": "folders", "parent": "", "offset": 0}):
         sweeping.remember_rank(crawl.connection, session.is_main_admin)
 
@@ -56,7 +63,9 @@ def folders(crawl: Crawl) -> None:
 
 
 def _pass_leaves(mirror: Mirror, facts: Sequence[FolderFacts]) -> None:
-    """Mark leaf folders as visited, so that the search for the next folder does not scan them repeatedly."""
+    """Mark leaf folders as visited, so that the search for the next folder does not scan them
+    repeatedly.
+    """
     leaves = [one.ib_id for one in facts if not one.folders_count]
     rows = IBFolder.objects.filter(connection=mirror.connection, ib_id__in=leaves)
     rows.update(children_generation=mirror.generation)
@@ -76,7 +85,9 @@ def _leave_folder(crawl: Crawl, mirror: Mirror, place: Place) -> None:
 
 
 def _first_after(to_visit: QuerySet[IBFolder], pk: int) -> tuple[int, str] | None:
-    """Continue after the last match: starting at the first row would scan all visited folders again."""
+    """Continue after the last match: starting at the first row would scan all visited folders
+    again.
+    """
     return to_visit.filter(pk__gt=pk).order_by("pk").values_list("pk", "ib_id").first()
 
 
@@ -95,7 +106,12 @@ def _plant_root(mirror: Mirror, parent: str, facts: Sequence[FolderFacts]) -> No
         return
     named = {one.parent_ib_id for one in facts} - {"", *(one.ib_id for one in facts)}
     for ib_id in named:
-        row = {"_id": ib_id, "parent": mapping.NO_PARENT, "name": IMPLICIT_ROOT, "folders_count": len(facts)}
+        row = {
+            "_id": ib_id,
+            "parent": mapping.NO_PARENT,
+            "name": IMPLICIT_ROOT,
+            "folders_count": len(facts),
+        }
         mirror.keep_folders([row])
         IBFolder.objects.filter(connection=mirror.connection, ib_id=ib_id).update(
             children_generation=mirror.generation, resources_count=_direct_resources(mirror, ib_id)
@@ -114,14 +130,21 @@ def resources(crawl: Crawl) -> None:
     crawl.look_ahead(None if offset is None else api.all_resources(offset))
     ids = [mapping.id_of(row) for row in page.rows]
     has_gap = bool(place["tail"]) and not set(place["tail"]) & set(ids)
-    passed = place | {"offset": offset, "tail": ids[-_overlap(page) :], "gaps": place["gaps"] + has_gap}
+    passed = place | {
+        "offset": offset,
+        "tail": ids[-_overlap(page) :],
+        "gaps": place["gaps"] + has_gap,
+    }
     passed |= {"count": page.count} | ({"stage": "gate"} if offset is None else {})
     with crawl.step(passed) as mirror:
         mirror.keep_resources(page.rows)
 
 
 def _page_or_end(crawl: Crawl, place: Place) -> Page:
-    """Fetch a page. A wrong count leads beyond the end of the list; the gate decides whether the run is complete."""
+    """Fetch a page.
+
+    A wrong count leads beyond the end of the list; the gate decides whether the run is complete.
+    """
     try:
         return crawl.fetch(api.all_resources(place["offset"]))
     except NothingCame:
@@ -131,7 +154,9 @@ def _page_or_end(crawl: Crawl, place: Place) -> Page:
 
 
 def gate(crawl: Crawl) -> None:
-    """Check completeness: nothing skipped, as many rows as announced, and every folder's count matches."""
+    """Check completeness: nothing skipped, as many rows as announced, and every folder's count
+    matches.
+    """
     place = crawl.place
     differing = completeness.differing_folders(crawl.run)
     enough = completeness.seen(crawl.run) >= place["count"]
@@ -142,17 +167,29 @@ def gate(crawl: Crawl) -> None:
     elif place["gaps"]:
         raise completeness.Incomplete("Rows moved faster than they could be read.")
     elif differing and completeness.is_cheaper(differing, place["count"]):
-        _next(crawl, {"stage": "in_folder", "queue": [pk for pk, _ in differing], "offset": 0, "tries": 0})
+        _next(
+            crawl,
+            {"stage": "in_folder", "queue": [pk for pk, _ in differing], "offset": 0, "tries": 0},
+        )
     elif place["pass"] < completeness.MAX_PASSES:
         _again(crawl)
     elif differing:
-        _next(crawl, {"stage": "in_folder", "queue": [pk for pk, _ in differing], "offset": 0, "tries": 0})
+        _next(
+            crawl,
+            {"stage": "in_folder", "queue": [pk for pk, _ in differing], "offset": 0, "tries": 0},
+        )
     else:
         raise completeness.Incomplete("Fewer rows came than were announced.")
 
 
 def _again(crawl: Crawl) -> None:
-    again = {"stage": "resources", "offset": 0, "pass": crawl.place["pass"] + 1, "tail": [], "gaps": 0}
+    again = {
+        "stage": "resources",
+        "offset": 0,
+        "pass": crawl.place["pass"] + 1,
+        "tail": [],
+        "gaps": 0,
+    }
     with crawl.step(again) as mirror:
         mirror.counts["extra_passes"] += 1
 
@@ -200,10 +237,14 @@ def recount(crawl: Crawl) -> None:
 
 
 def ids(crawl: Crawl) -> None:
-    """Fetch a hundred rows by id: all rows, or those a full run did not see and is about to hide."""
+    """Fetch a hundred rows by id: all rows, or those a full run did not see and is about to
+    hide.
+    """
     place = crawl.place
     rows = sweeping.rows_to_ask(crawl.run, only_missing=place["only_missing"])
-    chunk = list(rows.filter(pk__gt=place["after"]).order_by("pk").values_list("pk", "ib_id")[: api.PAGE])
+    chunk = list(
+        rows.filter(pk__gt=place["after"]).order_by("pk").values_list("pk", "ib_id")[: api.PAGE]
+    )
     if not chunk:
         return _next(crawl, {"stage": "sweep"})
     rows_found = _fetch_by_id(crawl, {ib_id for _, ib_id in chunk})
@@ -229,11 +270,16 @@ def _fetch_by_id(crawl: Crawl, ids: set[str]) -> list[object]:
 
 
 def sweep(crawl: Crawl) -> None:
-    """Hide missing rows, after a last check of the account's rights. No other stage hides anything."""
+    """Hide missing rows, after a last check of the account's rights.
+
+    No other stage hides anything.
+    """
     completeness.refuse_malformed(crawl.run)
     session = crawl.reopen()
     if crawl.connection.was_main_admin and not session.is_main_admin:
-        raise sweeping.Tripped("The account that mirrors is no longer a main admin: it may not see everything.")
+        raise sweeping.Tripped(
+            "The account that mirrors is no longer a main admin: it may not see everything."
+        )
     with crawl.step({"stage": "done"}) as mirror:
         sweeping.mark_missing(crawl.run, mirror)
         tree.settle(crawl.connection)
@@ -261,7 +307,9 @@ def recent(crawl: Crawl) -> None:
 
 def _after_recent(crawl: Crawl, facts: Sequence[ResourceFacts], newest: str | None) -> Place:
     """Crawl the folders again if a resource is in an unknown folder."""
-    grown = IBResource.objects.filter(connection=crawl.connection, generation=crawl.run.generation, folder=None)
+    grown = IBResource.objects.filter(
+        connection=crawl.connection, generation=crawl.run.generation, folder=None
+    )
     if grown.exists():
         return {"stage": "folders", "parent": "", "offset": 0, "newest": newest}
     return {"stage": "done", "newest": newest}

@@ -30,10 +30,15 @@ def _standing(connection: IBConnection) -> Standing:
     client_id = connection.client_id
     last = connection.runs.order_by("-pk").first()
     if last is None:
-        return Standing(client_id, False, "It was never mirrored.", _NEVER.format(client_id=client_id))
+        return Standing(
+            client_id, False, "It was never mirrored.", _NEVER.format(client_id=client_id)
+        )
     if last.status in ADVICE:
         return Standing(
-            client_id, False, f"The last run is {last.get_status_display()}: {last.error}", ADVICE[last.status]
+            client_id,
+            False,
+            f"The last run is {last.get_status_display()}: {last.error}",
+            ADVICE[last.status],
         )
     if connection.last_complete_at and freshness(connection) != "fresh":
         message = f"The last complete run was {naturaltime(connection.last_complete_at)}."

@@ -1,4 +1,6 @@
-"""Hide at once, delete late: rows a complete run did not see are hidden, and tombstoned when a later run agrees."""
+"""Hide at once, delete late: rows a complete run did not see are hidden, and tombstoned when a
+later run agrees.
+"""
 
 from datetime import timedelta
 from typing import Any
@@ -47,7 +49,9 @@ def mark_missing(run: IBSyncRun, mirror: Mirror) -> None:
 
 
 def _unseen(model: Any, run: IBSyncRun) -> QuerySet[Any]:
-    rows: QuerySet[Any] = model.objects.filter(connection=run.connection_id, tombstoned_at__isnull=True)
+    rows: QuerySet[Any] = model.objects.filter(
+        connection=run.connection_id, tombstoned_at__isnull=True
+    )
     return rows.filter(generation__lt=run.generation)
 
 
@@ -62,7 +66,9 @@ def _mark(mirror: Mirror, rows: QuerySet[Any], **columns: Any) -> int:
 
 def _check_breaker(run: IBSyncRun, missing: int) -> None:
     connection = IBConnection.objects.get(pk=run.connection_id)
-    if not IBFolder.objects.filter(connection=connection, generation=run.generation, parent_ib_id="").exists():
+    if not IBFolder.objects.filter(
+        connection=connection, generation=run.generation, parent_ib_id=""
+    ).exists():
         raise Tripped("The root folder has vanished.")
     if missing <= connection.accepted_missing:
         IBConnection.objects.filter(pk=connection.pk).update(accepted_missing=0)
@@ -72,7 +78,9 @@ def _check_breaker(run: IBSyncRun, missing: int) -> None:
         for model in (IBFolder, IBResource)
     )
     if missing > MAX_ROWS or missing > total * MAX_SHARE:
-        message = f"{missing} of {total} rows are gone. If that is right, accept it on the connection."
+        message = (
+            f"{missing} of {total} rows are gone. If that is right, accept it on the connection."
+        )
         raise Tripped(message, missing)
 
 

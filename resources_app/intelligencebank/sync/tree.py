@@ -22,7 +22,9 @@ class Node(NamedTuple):
 
 @dataclass
 class Findings:
-    """Hold the ids of folders whose parent is unknown, that are their own ancestors, or that are too deep."""
+    """Hold the ids of folders whose parent is unknown, that are their own ancestors, or that are
+    too deep.
+    """
 
     orphans: list[str] = field(default_factory=list)
     cycles: list[str] = field(default_factory=list)
@@ -37,7 +39,10 @@ class Findings:
 
 
 def settle(connection: IBConnection) -> Findings:
-    """Update the tree in the transaction that changed the folders. Unreachable subtrees are hidden, never deleted."""
+    """Update the tree in the transaction that changed the folders.
+
+    Unreachable subtrees are hidden, never deleted.
+    """
     nodes = _nodes(connection)
     placed, findings = place(nodes)
     by_id = {node.ib_id: node.pk for node in nodes}
@@ -64,7 +69,10 @@ def _sink(folders: dict[tuple[int, bool], list[int]]) -> None:
 
 
 def place(nodes: list[Node]) -> tuple[dict[str, tuple[int, bool]], Findings]:
-    """Return depth and hidden flag of every folder below a root, and findings for the rest. Pure."""
+    """Return depth and hidden flag of every folder below a root, and findings for the rest.
+
+    Pure.
+    """
     below: dict[str, list[Node]] = {}
     for node in nodes:
         below.setdefault(node.parent_ib_id, []).append(node)
@@ -76,7 +84,9 @@ def place(nodes: list[Node]) -> tuple[dict[str, tuple[int, bool]], Findings]:
             findings.too_deep.append(node.ib_id)
             continue
         placed[node.ib_id] = (depth, hidden_above or node.is_gone)
-        queue.extend((child, depth + 1, placed[node.ib_id][1]) for child in below.get(node.ib_id, ()))
+        queue.extend(
+            (child, depth + 1, placed[node.ib_id][1]) for child in below.get(node.ib_id, ())
+        )
     _explain([node for node in nodes if node.ib_id not in placed], findings)
     return placed, findings
 
@@ -103,6 +113,15 @@ def _is_own_ancestor(ib_id: str, parents: dict[str, str]) -> bool:
 
 
 def _nodes(connection: IBConnection) -> list[Node]:
-    columns = ("pk", "ib_id", "parent_ib_id", "parent_id", "depth", "hidden", "missing_since", "tombstoned_at")
+    columns = (
+        "pk",
+        "ib_id",
+        "parent_ib_id",
+        "parent_id",
+        "depth",
+        "hidden",
+        "missing_since",
+        "tombstoned_at",
+    )
     rows = IBFolder.objects.filter(connection=connection).values_list(*columns)
     return [Node._make((*row[:6], bool(row[6] or row[7]))) for row in rows]

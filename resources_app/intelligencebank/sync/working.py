@@ -10,7 +10,12 @@ from django.utils import timezone
 
 from resources_app.intelligencebank import connections, linking
 from resources_app.intelligencebank.client import IBClient
-from resources_app.intelligencebank.failures import AuthRequired, BudgetSpent, IBFailure, Unreachable
+from resources_app.intelligencebank.failures import (
+    AuthRequired,
+    BudgetSpent,
+    IBFailure,
+    Unreachable,
+)
 from resources_app.intelligencebank.retrying import LONGEST_RETRY_AFTER
 from resources_app.intelligencebank.sync import completeness, runs, sweeping
 from resources_app.intelligencebank.sync.crawl import Crawl
@@ -52,7 +57,9 @@ def work(run: IBSyncRun, turn: Turn, progress: Progress | None = None) -> bool:
     return run.status == Status.RUNNING
 
 
-def _guarded(run: IBSyncRun, client: IBClient, fence: int, turn: Turn, progress: Progress | None) -> None:
+def _guarded(
+    run: IBSyncRun, client: IBClient, fence: int, turn: Turn, progress: Progress | None
+) -> None:
     try:
         _advance(run, client, fence, turn, progress)
     except BudgetSpent as spent:
@@ -73,12 +80,16 @@ def _guarded(run: IBSyncRun, client: IBClient, fence: int, turn: Turn, progress:
 
 
 def _read_rights(connection: IBConnection) -> None:
-    """Read rights again because the tree may have grown: a new folder is invisible until the right to it is read."""
+    """Read rights again because the tree may have grown: a new folder is invisible until the right
+    to it is read.
+    """
     for link in IBLink.objects.filter(connection=connection, expires_at__gt=timezone.now()):
         linking.request_rights(link)
 
 
-def _advance(run: IBSyncRun, client: IBClient, fence: int, turn: Turn, progress: Progress | None) -> None:
+def _advance(
+    run: IBSyncRun, client: IBClient, fence: int, turn: Turn, progress: Progress | None
+) -> None:
     crawl = Crawl(run, client, fence)
     until = time.monotonic() + turn.seconds
     try:
@@ -108,7 +119,13 @@ def _pause_or_give_up(run: IBSyncRun, failure: Unreachable) -> None:
 
 def _end(run: IBSyncRun, status: str, reason: str) -> None:
     runs.finish(run, status, reason)
-    logger.warning("ib_sync_ended", client_id=run.connection.client_id, kind=run.kind, status=status, reason=reason)
+    logger.warning(
+        "ib_sync_ended",
+        client_id=run.connection.client_id,
+        kind=run.kind,
+        status=status,
+        reason=reason,
+    )
 
 
 def require_auth(connection: IBConnection, reason: str) -> None:

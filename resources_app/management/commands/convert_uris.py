@@ -9,7 +9,10 @@ from resources_app.interchange.convert_links import Conversion, convert_links
 
 
 class Command(BaseCommand):
-    help = "Find machine-specific file:// links and turn them into mcp:// where possible. Dry unless --apply is given."
+    help = (
+        "Find machine-specific file:// links and turn them into mcp:// where possible. Dry unless"
+        " --apply is given."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--apply", action="store_true", help="write the changes")
@@ -28,5 +31,10 @@ class Command(BaseCommand):
 def _summary(conversion: Conversion, *, apply: bool) -> str:
     links, warnings = len(conversion.convertible), len(conversion.warnings)
     if apply:
-        return f"{links} links converted in {conversion.things_written} places, {warnings} left as they are."
-    return f"{links} links can be converted, {warnings} cannot. Nothing was written; --apply writes."
+        return (
+            f"{links} links converted in {conversion.things_written} places, {warnings} left as"
+            " they are."
+        )
+    return (
+        f"{links} links can be converted, {warnings} cannot. Nothing was written; --apply writes."
+    )

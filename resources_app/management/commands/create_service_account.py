@@ -1,6 +1,7 @@
 """Create a service account.
 
-Example: `manage.py create_service_account ci-bot --role contributor --owner alice --purpose "files failing builds"`.
+Example: `manage.py create_service_account ci-bot --role contributor --owner alice --purpose "files
+failing builds"`.
 """
 
 from typing import Any
@@ -14,7 +15,10 @@ from resources_app.identity.roles import ROLES
 
 
 class Command(BaseCommand):
-    help = "Creates the account of an unattended agent. It cannot sign in; give it a token with create_token."
+    help = (
+        "Creates the account of an unattended agent. It cannot sign in; give it a token with"
+        " create_token."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("username")
@@ -22,7 +26,9 @@ class Command(BaseCommand):
         parser.add_argument("--owner", required=True, help="the person who answers for it")
         parser.add_argument("--purpose", required=True)
 
-    def handle(self, *_args: Any, username: str, role: str, owner: str, purpose: str, **_options: Any) -> None:
+    def handle(
+        self, *_args: Any, username: str, role: str, owner: str, purpose: str, **_options: Any
+    ) -> None:
         person = User.objects.filter(username=owner, is_active=True).first()
         if person is None:
             raise CommandError(f"There is no active user {owner}.")
@@ -30,4 +36,6 @@ class Command(BaseCommand):
             account = service_accounts.create(username, role, person, purpose)
         except BacklogError as error:
             raise CommandError(error.message) from error
-        self.stdout.write(f"Created {account}. Its token: manage.py create_token {account} --name … --scope …")
+        self.stdout.write(
+            f"Created {account}. Its token: manage.py create_token {account} --name … --scope …"
+        )

@@ -17,16 +17,28 @@ from resources_app.intelligencebank.fake.service import FakeIB
 
 
 class Command(BaseCommand):
-    help = "Serves a fake IntelligenceBank on four ports until Ctrl-C: platform, older API, newer API, CDN."
+    help = (
+        "Serves a fake IntelligenceBank on four ports until Ctrl-C: platform, older API, newer API,"
+        " CDN."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--port", type=int, default=9400, help="the first of four ports")
         parser.add_argument(
-            "--sockets", type=_sockets, default=[], metavar="FD,FD,FD,FD", help="inherited sockets instead of ports"
+            "--sockets",
+            type=_sockets,
+            default=[],
+            metavar="FD,FD,FD,FD",
+            help="inherited sockets instead of ports",
         )
-        parser.add_argument("--sessions", type=Path, metavar="FILE", help="keep sessions there, across restarts")
         parser.add_argument(
-            "--resources", type=int, default=0, help="a tenant of this many generated resources as well"
+            "--sessions", type=Path, metavar="FILE", help="keep sessions there, across restarts"
+        )
+        parser.add_argument(
+            "--resources",
+            type=int,
+            default=0,
+            help="a tenant of this many generated resources as well",
         )
         parser.add_argument(
             "--fault",
@@ -34,7 +46,10 @@ class Command(BaseCommand):
             action="append",
             default=[],
             metavar="KIND[@STAGE]",
-            help=f"calls fail, all or those of one stage; kinds: {' '.join(FAULTS)}; stages: {' '.join(STAGES)}",
+            help=(
+                f"calls fail, all or those of one stage; kinds: {' '.join(FAULTS)}; stages:"
+                f" {' '.join(STAGES)}"
+            ),
         )
         parser.add_argument(
             "--set",
@@ -42,10 +57,15 @@ class Command(BaseCommand):
             default=[],
             dest="switches",
             metavar="NAME=VALUE",
-            help=f"behave differently where the documents are silent; names: {' '.join(one.name for one in fields(Profile))}",
+            help=(
+                "behave differently where the documents are silent; names:"
+                f" {' '.join(one.name for one in fields(Profile))}"
+            ),
         )
 
-    def handle(self, *_args: Any, port: int, resources: int, verbosity: int, **options: Any) -> None:
+    def handle(
+        self, *_args: Any, port: int, resources: int, verbosity: int, **options: Any
+    ) -> None:
         fake = FakeIB(_profile(options["switches"]), session_hours=120)
         fake.faults = options["fault"]
         demo.fill(fake)
@@ -68,7 +88,8 @@ class Command(BaseCommand):
         self.stdout.write(f"A fake IntelligenceBank is running, with the tenants {tenants}.")
         self.stdout.write(f"  platform  {fake.urls['platform']}")
         self.stdout.write(
-            f"  account   {demo.SERVICE} (of the large tenant {demo.LARGE_SERVICE}), password {demo.PASSWORD}"
+            f"  account   {demo.SERVICE} (of the large tenant {demo.LARGE_SERVICE}), password"
+            f" {demo.PASSWORD}"
         )
         self.stdout.write(f"  the site needs BACKLOG_IB_LOCAL_ORIGINS={origins}")
         self.stdout.flush()
@@ -80,7 +101,9 @@ def _sockets(text: str) -> list[socket.socket]:
     except (ValueError, OSError):
         raise ArgumentTypeError(f"{text!r} does not name open sockets.") from None
     if len(sockets) != len(ROLES):
-        raise ArgumentTypeError(f"{len(ROLES)} sockets are needed, one for each of {' '.join(ROLES)}.")
+        raise ArgumentTypeError(
+            f"{len(ROLES)} sockets are needed, one for each of {' '.join(ROLES)}."
+        )
     return sockets
 
 

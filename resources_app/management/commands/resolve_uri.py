@@ -13,7 +13,10 @@ from resources_app.files.disk import local_path, mount_of
 
 
 class Command(BaseCommand):
-    help = "Print the local path of mcp://backlog/resources|artifacts/… below a configured folder, or of file://…"
+    help = (
+        "Print the local path of mcp://backlog/resources|artifacts/… below a configured folder, or"
+        " of file://…"
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("uri")
@@ -39,5 +42,11 @@ def _why_not(uri: Uri) -> str:
     if mount_of(uri.path):
         return f"There is no file {uri.path} in the folder it is mirrored from."
     if uri.segments[0] in AREAS:
-        return f"{uri} is not mirrored from a folder: if it exists it is stored in the backlog and has no local file."
-    return f"{uri} is kept in the database and has no local file; export_backlog DIR writes tasks and epics as files."
+        return (
+            f"{uri} is not mirrored from a folder: if it exists it is stored in the backlog and has"
+            " no local file."
+        )
+    return (
+        f"{uri} is kept in the database and has no local file; export_backlog DIR writes tasks and"
+        " epics as files."
+    )

@@ -12,12 +12,19 @@ from resources_app.interchange.scan import ScanReport, scan
 
 
 class Command(BaseCommand):
-    help = "Mirror the folders of BACKLOG_RESOURCE_ROOTS as resources: added, changed (by hash), removed."
+    help = (
+        "Mirror the folders of BACKLOG_RESOURCE_ROOTS as resources: added, changed (by hash),"
+        " removed."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="print the report as JSON")
         parser.add_argument(
-            "--forget", action="append", default=[], metavar="ROOT", help="archive the files of a root that is gone"
+            "--forget",
+            action="append",
+            default=[],
+            metavar="ROOT",
+            help="archive the files of a root that is gone",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -33,7 +40,9 @@ class Command(BaseCommand):
         columns = (TextColumn("Scanning"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns) as bar:
             task = bar.add_task("files", total=None)
-            return scan(lambda done, total, _: bar.update(task, completed=done, total=total), forget=forget)
+            return scan(
+                lambda done, total, _: bar.update(task, completed=done, total=total), forget=forget
+            )
 
     def _summarise(self, report: ScanReport) -> None:
         if not mounts():

@@ -9,7 +9,10 @@ import django
 
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="backlog-lighthouse-") as folder:
-        os.environ |= {"DJANGO_SETTINGS_MODULE": "backlog_site.settings", "BACKLOG_DATA_DIR": folder}
+        os.environ |= {
+            "DJANGO_SETTINGS_MODULE": "backlog_site.settings",
+            "BACKLOG_DATA_DIR": folder,
+        }
         django.setup()
         from tests.browser.lighthouse.scores import print_scores  # needs the models
 

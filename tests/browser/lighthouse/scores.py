@@ -1,4 +1,6 @@
-"""Run Lighthouse on a filled site: the accessibility score of the most used pages, wide and narrow."""
+"""Run Lighthouse on a filled site: the accessibility score of the most used pages, wide and
+narrow.
+"""
 
 import json
 import subprocess
@@ -31,14 +33,23 @@ def print_scores() -> int:
 
 
 def _scores(modules: Path, site: Filled) -> Iterator[dict]:
-    """Yield the scores. Lighthouse opens tabs of a signed-in browser, because it cannot fill a form."""
+    """Yield the scores.
+
+    Lighthouse opens tabs of a signed-in browser, because it cannot fill a form.
+    """
     port, paths = free_port(), (*PATHS, f"/ib/{LIBRARY}/{site.folders['Logos']}/")
     options = ["--no-sandbox", "--disable-dev-shm-usage", f"--remote-debugging-port={port}"]
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as profile:
         chromium = playwright.chromium
         context = chromium.launch_persistent_context(profile, executable_path=find(), args=options)
         sign_in(context.new_page(), site.url, "carol")
-        command = ["node", str(HERE / "score.mjs"), str(modules), str(port), *(site.url + path for path in paths)]
+        command = [
+            "node",
+            str(HERE / "score.mjs"),
+            str(modules),
+            str(port),
+            *(site.url + path for path in paths),
+        ]
         told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
         context.close()
     yield from map(json.loads, told.splitlines())

@@ -1,4 +1,6 @@
-"""Prepare a site for its pictures, in a separate process: users, an agent, and files of other kinds."""
+"""Prepare a site for its pictures, in a separate process: users, an agent, and files of other
+kinds.
+"""
 
 from django.contrib.auth.models import User
 

@@ -81,7 +81,9 @@ def _write(world: World, uri: str, **operation: Any) -> None:
     """Write as an agent does."""
     headers = {"Authorization": f"Bearer {world.token}"}
     body = {"uri": uri, "operation": operation}
-    httpx.post(f"{world.url}/api/v1/write/", json=body, headers=headers, trust_env=False).raise_for_status()
+    httpx.post(
+        f"{world.url}/api/v1/write/", json=body, headers=headers, trust_env=False
+    ).raise_for_status()
 
 
 def _clash(page: Page, world: World) -> None:
@@ -145,9 +147,22 @@ def _tray(page: Page, world: World) -> None:
 
 def _consent(page: Page, world: World) -> None:
     metadata = {"client_name": "Cursor", "redirect_uris": ["http://127.0.0.1:8123/callback"]}
-    known = httpx.post(f"{world.url}/o/register/", json=metadata, trust_env=False).raise_for_status().json()
-    question = {"response_type": "code", "client_id": known["client_id"], "redirect_uri": metadata["redirect_uris"][0]}
-    question |= {"code_challenge": "E" * 43, "code_challenge_method": "S256", "scope": "write", "state": "1"}
+    known = (
+        httpx.post(f"{world.url}/o/register/", json=metadata, trust_env=False)
+        .raise_for_status()
+        .json()
+    )
+    question = {
+        "response_type": "code",
+        "client_id": known["client_id"],
+        "redirect_uri": metadata["redirect_uris"][0],
+    }
+    question |= {
+        "code_challenge": "E" * 43,
+        "code_challenge_method": "S256",
+        "scope": "write",
+        "state": "1",
+    }
     page.goto(f"/o/authorize/?{urlencode(question)}")
     expect(page.locator(".consent fieldset")).to_be_visible()
 

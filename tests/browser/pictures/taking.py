@@ -31,7 +31,9 @@ def take(folder: Path, names: list[str], singles: Path | None) -> None:
     wanted = [scene for scene in SCENES if not names or scene.name in names]
     with running_world(folder) as world, sync_playwright() as playwright:
         expect.set_options(timeout=PATIENCE_MILLISECONDS)
-        browser = playwright.chromium.launch(executable_path=find(), args=["--no-sandbox", "--disable-dev-shm-usage"])
+        browser = playwright.chromium.launch(
+            executable_path=find(), args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
         cookies: dict[tuple[str, str], Any] = {}
         for scene in wanted:
             pictures = list(_pictures(browser, world, scene, cookies))
@@ -52,7 +54,9 @@ def running_world(folder: Path) -> Iterator[World]:
     with ExitStack() as stack:
         redis = stack.enter_context(throwaway_valkey())
         demo = stack.enter_context(whole_site(folder, dict(os.environ)))
-        empty = stack.enter_context(running_site(redis, DJANGO_SETTINGS_MODULE="backlog_site.settings"))
+        empty = stack.enter_context(
+            running_site(redis, DJANGO_SETTINGS_MODULE="backlog_site.settings")
+        )
         token = _prepare(demo.environment, "preparing.store()")
         _prepare(empty.environment)
         yield World(demo.url, empty.url, PASSWORD, token)
@@ -67,11 +71,15 @@ def _prepare(environment: dict[str, str], *more: str) -> str:
     )
     code = "; ".join(("import django", "django.setup()", *steps, *more))
     command = [sys.executable, "-c", code]
-    told = subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+    told = subprocess.run(
+        command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
     return told.strip()
 
 
-def _pictures(browser: Browser, world: World, scene: Scene, cookies: dict[tuple[str, str], Any]) -> Iterator[bytes]:
+def _pictures(
+    browser: Browser, world: World, scene: Scene, cookies: dict[tuple[str, str], Any]
+) -> Iterator[bytes]:
     for width in SIZES:
         page = _page(browser, world, scene, cookies, width)
         page.goto(scene.path)
@@ -91,7 +99,9 @@ def _pictures(browser: Browser, world: World, scene: Scene, cookies: dict[tuple[
         page.context.close()
 
 
-def _page(browser: Browser, world: World, scene: Scene, cookies: dict[tuple[str, str], Any], width: int) -> Page:
+def _page(
+    browser: Browser, world: World, scene: Scene, cookies: dict[tuple[str, str], Any], width: int
+) -> Page:
     url = world.empty if scene.is_empty else world.url
     key = (url, scene.who)
     if scene.who and key not in cookies:
@@ -112,11 +122,17 @@ def _tiled(browser: Browser, pictures: list[bytes]) -> bytes:
     images = "".join(f'<img src="{source}">' for source in sources)
     rows = "grid-template-rows:repeat(2,auto);grid-auto-flow:column;" if len(pictures) > 1 else ""
     page.set_content(
-        f'<body style="margin:0"><div style="display:inline-grid;{rows}gap:12px;background:#888">{images}</div>'
+        '<body style="margin:0"><div'
+        f' style="display:inline-grid;{rows}gap:12px;background:#888">{images}</div>'
     )
     page.locator("img").last.evaluate("image => image.decode()")
     box = page.locator("div").bounding_box() or {}
-    options = {"format": "webp", "quality": QUALITY, "captureBeyondViewport": True, "clip": {**box, "scale": SCALE}}
+    options = {
+        "format": "webp",
+        "quality": QUALITY,
+        "captureBeyondViewport": True,
+        "clip": {**box, "scale": SCALE},
+    }
     answer = page.context.new_cdp_session(page).send("Page.captureScreenshot", options)
     page.context.close()
     return base64.b64decode(answer["data"])

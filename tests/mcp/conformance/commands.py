@@ -32,7 +32,9 @@ A_TOOL = "backlog_get"
 
 @dataclass(frozen=True)
 class Desk:
-    """Simulate a user's machine: an empty home, the clients on the path, the token in its variable."""
+    """Simulate a user's machine: an empty home, the clients on the path, the token in its
+    variable.
+    """
 
     home: Path
     modules: Path
@@ -73,7 +75,9 @@ def documented(url: str) -> dict[str, str]:
     return {one.key: one.text for one in (*connections(url), *checks(url))}
 
 
-def command_checks(modules: Path, folder: Path, url: str, token: str) -> dict[str, Callable[[], list[str]]]:
+def command_checks(
+    modules: Path, folder: Path, url: str, token: str
+) -> dict[str, Callable[[], list[str]]]:
     """Return a check per client that returns what is wrong."""
     texts = documented(url)
 
@@ -88,7 +92,11 @@ def command_checks(modules: Path, folder: Path, url: str, token: str) -> dict[st
             answer = at.run(texts[key])
             if question:
                 answer = at.run(question)
-            return [f"{question or key}: no {words!r} in\n{answer}" for words in expected if words not in answer]
+            return [
+                f"{question or key}: no {words!r} in\n{answer}"
+                for words in expected
+                if words not in answer
+            ]
 
         return check
 
@@ -96,17 +104,29 @@ def command_checks(modules: Path, folder: Path, url: str, token: str) -> dict[st
         at = desk("oauth")
         at.run(oauth_command(url))
         answer = at.run("claude mcp list")
-        return [] if "Needs authentication" in answer else [f"claude does not offer to sign in:\n{answer}"]
+        return (
+            []
+            if "Needs authentication" in answer
+            else [f"claude does not offer to sign in:\n{answer}"]
+        )
 
     return {
-        "claude code, with a token": shown("claude_code", "claude mcp list", f"{NAME}: {url}", "Connected"),
+        "claude code, with a token": shown(
+            "claude_code", "claude mcp list", f"{NAME}: {url}", "Connected"
+        ),
         "claude code, signing in": signs_in,
-        "codex": shown("codex", f"codex mcp get {NAME} && codex mcp list", url, VARIABLE, "Bearer token"),
+        "codex": shown(
+            "codex", f"codex mcp get {NAME} && codex mcp list", url, VARIABLE, "Bearer token"
+        ),
         "gemini cli": shown("gemini", "gemini mcp list", f"{NAME}: {url}", "Connected"),
         "curl": shown("curl", "", '"serverInfo"'),
         "mcp inspector": shown("inspector", "", A_TOOL),
-        "cursor": lambda: asyncio.run(_over_http(json.loads(texts["cursor"])["mcpServers"][NAME], token)),
-        "vs code": lambda: asyncio.run(_over_http(json.loads(texts["vscode"])["servers"][NAME], token)),
+        "cursor": lambda: asyncio.run(
+            _over_http(json.loads(texts["cursor"])["mcpServers"][NAME], token)
+        ),
+        "vs code": lambda: asyncio.run(
+            _over_http(json.loads(texts["vscode"])["servers"][NAME], token)
+        ),
         "claude desktop": lambda: asyncio.run(
             _over_stdio(json.loads(texts["desktop"])["mcpServers"][NAME], desk("desktop"))
         ),
@@ -124,9 +144,14 @@ async def _over_http(server: dict[str, Any], token: str) -> list[str]:
 
 
 async def _over_stdio(server: dict[str, Any], desk: Desk) -> list[str]:
-    given = {name: value.replace("<your token>", desk.token) for name, value in server["env"].items()}
+    given = {
+        name: value.replace("<your token>", desk.token) for name, value in server["env"].items()
+    }
     started = StdioServerParameters(
-        command=server["command"], args=server["args"], env=desk.environment | given, cwd=desk.modules.parent
+        command=server["command"],
+        args=server["args"],
+        env=desk.environment | given,
+        cwd=desk.modules.parent,
     )
     async with Client(started) as client:
         return await _tools_missing(client)

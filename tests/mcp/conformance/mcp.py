@@ -1,4 +1,6 @@
-"""Define tools, resources and prompts with the names and answers that the suite's scenarios describe."""
+"""Define tools, resources and prompts with the names and answers that the suite's scenarios
+describe.
+"""
 
 import asyncio
 from typing import Annotated, Any
@@ -53,7 +55,9 @@ def _embedded(uri: str, mime_type: str, text: str) -> EmbeddedResource:
 @server.tool()
 def test_embedded_resource() -> list[EmbeddedResource]:
     """Answers a resource"""
-    return [_embedded("test://embedded-resource", "text/plain", "This is an embedded resource content.")]
+    return [
+        _embedded("test://embedded-resource", "text/plain", "This is an embedded resource content.")
+    ]
 
 
 @server.tool()
@@ -62,7 +66,9 @@ def test_multiple_content_types() -> list[TextContent | ImageContent | EmbeddedR
     return [
         TextContent(text="Multiple content types test:"),
         ImageContent(data=PIXEL, mime_type="image/png"),
-        _embedded("test://mixed-content-resource", "application/json", '{"test":"data","value":123}'),
+        _embedded(
+            "test://mixed-content-resource", "application/json", '{"test":"data","value":123}'
+        ),
     ]
 
 
@@ -109,7 +115,9 @@ async def test_reconnection(ctx: Context) -> str:
 async def test_sampling(prompt: str, ctx: Context) -> str:
     """Asks the client's model"""
     messages = [SamplingMessage(role="user", content=TextContent(text=prompt))]
-    result = await ctx.session.create_message(messages=messages, max_tokens=100, related_request_id=ctx.request_id)
+    result = await ctx.session.create_message(
+        messages=messages, max_tokens=100, related_request_id=ctx.request_id
+    )
     return f"LLM response: {result.content.text}"
 
 
@@ -133,8 +141,12 @@ TITLED = [{"const": f"value{number}", "title": f"Option {number}"} for number in
 class Enums(BaseModel):
     untitledSingle: str = Field(json_schema_extra={"enum": OPTIONS})
     titledSingle: str = Field(json_schema_extra={"oneOf": TITLED})
-    legacyEnum: str = Field(json_schema_extra={"enum": ["opt1", "opt2"], "enumNames": ["One", "Two"]})
-    untitledMulti: list[str] = Field(json_schema_extra={"items": {"type": "string", "enum": OPTIONS}})
+    legacyEnum: str = Field(
+        json_schema_extra={"enum": ["opt1", "opt2"], "enumNames": ["One", "Two"]}
+    )
+    untitledMulti: list[str] = Field(
+        json_schema_extra={"items": {"type": "string", "enum": OPTIONS}}
+    )
     titledMulti: list[str] = Field(json_schema_extra={"items": {"anyOf": TITLED}})
 
 
@@ -253,7 +265,9 @@ async def list_templates(ctx: Any, params: Any) -> Any:
 
 
 async def complete(_ctx: Any, _params: Any) -> protocol.CompleteResult:
-    return protocol.CompleteResult(completion=protocol.Completion(values=["test"], total=1, has_more=False))
+    return protocol.CompleteResult(
+        completion=protocol.Completion(values=["test"], total=1, has_more=False)
+    )
 
 
 async def set_level(_ctx: Any, _params: Any) -> protocol.EmptyResult:
@@ -262,7 +276,9 @@ async def set_level(_ctx: Any, _params: Any) -> protocol.EmptyResult:
 
 low_level.add_request_handler("resources/read", protocol.ReadResourceRequestParams, read)
 low_level.add_request_handler("resources/list", protocol.PaginatedRequestParams, list_resources)
-low_level.add_request_handler("resources/templates/list", protocol.PaginatedRequestParams, list_templates)
+low_level.add_request_handler(
+    "resources/templates/list", protocol.PaginatedRequestParams, list_templates
+)
 low_level.add_request_handler("completion/complete", protocol.CompleteRequestParams, complete)
 low_level.add_request_handler("logging/setLevel", protocol.SetLevelRequestParams, set_level)
 _site_may_watch = bus.rules.may_watch
@@ -288,7 +304,11 @@ def test_prompt_with_arguments(arg1: str, arg2: str) -> list[dict[str, Any]]:
 @server.prompt()
 def test_prompt_with_embedded_resource(resourceUri: str) -> list[dict[str, Any]]:
     """A prompt with a resource"""
-    resource = {"uri": resourceUri, "mimeType": "text/plain", "text": "Embedded resource content for testing."}
+    resource = {
+        "uri": resourceUri,
+        "mimeType": "text/plain",
+        "text": "Embedded resource content for testing.",
+    }
     return [
         {"role": "user", "content": {"type": "resource", "resource": resource}},
         _said("Please process the embedded resource above."),

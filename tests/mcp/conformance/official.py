@@ -1,6 +1,7 @@
 """Run the official clients against the whole site as `make run` starts it: web, worker, scheduler.
 
-Each one lists, calls, reads and subscribes, and receives once a write through REST, one in the admin and one by a job.
+Each one lists, calls, reads and subscribes, and receives once a write through REST, one in the
+admin and one by a job.
 """
 
 import asyncio
@@ -58,16 +59,27 @@ class Site:
     def write_everywhere(self) -> None:
         title = f"Written at {time.time_ns()}"
         headers = {"Authorization": f"Bearer {self.token}"}
-        httpx.patch(f"{self.url}/api/v1/tasks/{TASK}/", json={"title": title}, headers=headers).raise_for_status()
+        httpx.patch(
+            f"{self.url}/api/v1/tasks/{TASK}/", json={"title": title}, headers=headers
+        ).raise_for_status()
         self._save_in_admin(f"Saved after it was {title.lower()}")
         self.mirrored.write_text(title)
         self.scan()
 
     def _save_in_admin(self, title: str) -> None:
         page = f"/admin/resources_app/task/{int(TASK.removeprefix('TASK-'))}/change/"
-        with httpx.Client(base_url=self.url, follow_redirects=True, headers={"Referer": self.url}) as http:
-            form = form_of(http.get(page).text) | {"username": "admin", "password": self.password, "next": page}
-            form = form_of(http.post("/admin/login/", data=form).text) | {"title": title, "_save": "Save"}
+        with httpx.Client(
+            base_url=self.url, follow_redirects=True, headers={"Referer": self.url}
+        ) as http:
+            form = form_of(http.get(page).text) | {
+                "username": "admin",
+                "password": self.password,
+                "next": page,
+            }
+            form = form_of(http.post("/admin/login/", data=form).text) | {
+                "title": title,
+                "_save": "Save",
+            }
             saved = http.post(page, data=form).text
             assert "changed successfully" in saved, f"the admin did not save:\n{saved}"
 
@@ -111,14 +123,22 @@ def form_of(page: str) -> dict[str, str]:
     return form.fields
 
 
-def check_clients(modules: Path, folder: Path, environment: dict[str, str]) -> list[tuple[str, list[str]]]:
+def check_clients(
+    modules: Path, folder: Path, environment: dict[str, str]
+) -> list[tuple[str, list[str]]]:
     """Return what each client missed or received twice; an empty list is a success."""
     with whole_site(folder, environment) as site:
         clients: dict[str, Callable[[], list[str]]] = {
-            "python client, handshake era": lambda: _differences(asyncio.run(_python(site, "legacy"))),
+            "python client, handshake era": lambda: _differences(
+                asyncio.run(_python(site, "legacy"))
+            ),
             "python client, newer era": lambda: _differences(asyncio.run(_python(site, "auto"))),
-            "typescript sdk, handshake era": lambda: _differences(_typescript(modules, site, "sdk")),
-            "typescript client, newer era": lambda: _differences(_typescript(modules, site, "client")),
+            "typescript sdk, handshake era": lambda: _differences(
+                _typescript(modules, site, "sdk")
+            ),
+            "typescript client, newer era": lambda: _differences(
+                _typescript(modules, site, "client")
+            ),
             "inspector, command line": lambda: _inspector(modules, site),
             **command_checks(modules, folder, site.mcp, site.token),
         }
@@ -167,7 +187,9 @@ def _first_login(process: subprocess.Popen[bytes], log: Path) -> tuple[str, str]
 def _wait_for_file(site: Site) -> None:
     headers = {"Authorization": f"Bearer {site.token}"}
     for _ in _patiently():
-        if httpx.get(f"{site.url}/api/v1/resource/", params={"uri": FILE_URI}, headers=headers).is_success:
+        if httpx.get(
+            f"{site.url}/api/v1/resource/", params={"uri": FILE_URI}, headers=headers
+        ).is_success:
             return
     raise SystemExit("The worker did not mirror the folder.")
 
@@ -186,7 +208,9 @@ async def _python(site: Site, mode: str) -> Heard:
         if getattr(message, "method", "") == "notifications/resources/updated":
             heard.append((str(message.params.uri), message.params.meta["change"]["via"]))
 
-    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {site.token}"}, timeout=30) as http:
+    async with httpx2.AsyncClient(
+        headers={"Authorization": f"Bearer {site.token}"}, timeout=30
+    ) as http:
         transport = streamable_http_client(site.mcp, http_client=http)
         async with Client(transport, mode=mode, message_handler=note) as client:
             await _use(client)
@@ -217,7 +241,15 @@ async def _write_and_wait(site: Site, heard: Heard) -> None:
 
 
 def _typescript(modules: Path, site: Site, which: str) -> Heard:
-    node = [str(modules / "node/bin/node"), str(HERE / "official.mjs"), which, site.mcp, site.token, TASK_URI, FILE_URI]
+    node = [
+        str(modules / "node/bin/node"),
+        str(HERE / "official.mjs"),
+        which,
+        site.mcp,
+        site.token,
+        TASK_URI,
+        FILE_URI,
+    ]
     environment = site.environment | {"NODE_MODULES_FOLDER": str(modules)}
     with subprocess.Popen(
         node, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -237,7 +269,12 @@ def _inspector(modules: Path, site: Site) -> list[str]:
 
 
 def _ask(modules: Path, site: Site, method: str, arguments: list[str]) -> str:
-    command = [str(modules / "node/bin/node"), str(modules / ".bin/mcp-inspector"), "--cli", site.mcp]
+    command = [
+        str(modules / "node/bin/node"),
+        str(modules / ".bin/mcp-inspector"),
+        "--cli",
+        site.mcp,
+    ]
     command += [
         "--transport",
         "http",
@@ -247,7 +284,9 @@ def _ask(modules: Path, site: Site, method: str, arguments: list[str]) -> str:
         method,
         *arguments,
     ]
-    return subprocess.run(command, stdout=subprocess.PIPE, text=True, env=site.environment, check=True).stdout
+    return subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, env=site.environment, check=True
+    ).stdout
 
 
 def _differences(heard: Heard) -> list[str]:
@@ -257,5 +296,12 @@ def _differences(heard: Heard) -> list[str]:
 def _problems(check: Callable[[], list[str]]) -> list[str]:
     try:
         return check()
-    except (AssertionError, OSError, ValueError, subprocess.SubprocessError, httpx.HTTPError, ExceptionGroup) as error:
+    except (
+        AssertionError,
+        OSError,
+        ValueError,
+        subprocess.SubprocessError,
+        httpx.HTTPError,
+        ExceptionGroup,
+    ) as error:
         return [f"{type(error).__name__}: {error}"]

@@ -1,4 +1,6 @@
-"""Define calls that need several rounds: the server answers with questions, the client calls again with the answers."""
+"""Define calls that need several rounds: the server answers with questions, the client calls again
+with the answers.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +28,9 @@ def ask(message: str, field: str, kind: str = "string") -> ElicitRequest:
 
 def sample(text: str, max_tokens: int) -> CreateMessageRequest:
     messages = [SamplingMessage(role="user", content=TextContent(text=text))]
-    return CreateMessageRequest(params=CreateMessageRequestParams(messages=messages, max_tokens=max_tokens))
+    return CreateMessageRequest(
+        params=CreateMessageRequestParams(messages=messages, max_tokens=max_tokens)
+    )
 
 
 def need(questions: Questions, state: str | None = None) -> InputRequiredResult:
@@ -37,7 +41,9 @@ def answers(ctx: Context) -> dict[str, Any]:
     return dict(ctx.input_responses or {})
 
 
-def one_round(questions: Questions, conclude: Callable[[dict[str, Any]], str], state: str | None = None) -> Any:
+def one_round(
+    questions: Questions, conclude: Callable[[dict[str, Any]], str], state: str | None = None
+) -> Any:
     async def tool(ctx: Context) -> str | InputRequiredResult:
         given = answers(ctx)
         if not all(_is_answered(given.get(key)) for key in questions):
@@ -96,20 +102,28 @@ TOOLS: dict[str, Any] = {
         {"client_roots": ListRootsRequest()},
         lambda given: " ".join(str(root.uri) for root in given["client_roots"].roots),
     ),
-    "request_state": one_round({"confirm": ask("Please confirm", "ok", "boolean")}, lambda _: "state-ok", "kept"),
+    "request_state": one_round(
+        {"confirm": ask("Please confirm", "ok", "boolean")}, lambda _: "state-ok", "kept"
+    ),
     "multiple_inputs": one_round(
         NAME | {"greeting": sample("Generate a greeting", 50), "client_roots": ListRootsRequest()},
         lambda _: "all three are here",
         "kept",
     ),
     "multi_round": multi_round,
-    "tampered_state": one_round({"confirm": ask("Please confirm", "ok", "boolean")}, lambda _: "intact", "kept"),
+    "tampered_state": one_round(
+        {"confirm": ask("Please confirm", "ok", "boolean")}, lambda _: "intact", "kept"
+    ),
     "capabilities": capabilities,
 }
 
 
 def register(server: Any) -> None:
     for name, tool in TOOLS.items():
-        server.tool(name=f"test_input_required_result_{name}", description=f"Needs another round: {name}")(tool)
-    server.tool(name="test_streaming_elicitation", description="Needs another round")(TOOLS["elicitation"])
+        server.tool(
+            name=f"test_input_required_result_{name}", description=f"Needs another round: {name}"
+        )(tool)
+    server.tool(name="test_streaming_elicitation", description="Needs another round")(
+        TOOLS["elicitation"]
+    )
     server.prompt(name="test_input_required_result_prompt")(prompt)

@@ -1,5 +1,5 @@
-"""Run `make conformance`: the official suite, for both eras, against two web processes of the site; and the official
-clients.
+"""Run `make conformance`: the official suite, for both eras, against two web processes of the site;
+and the official clients.
 """
 
 import json
@@ -39,27 +39,48 @@ class Result:
 
 def main() -> int:
     modules = node_modules(HERE / "package.json", "backlog-conformance")
-    with tempfile.TemporaryDirectory(prefix="backlog-conformance-") as folder, throwaway_valkey() as redis:
+    with (
+        tempfile.TemporaryDirectory(prefix="backlog-conformance-") as folder,
+        throwaway_valkey() as redis,
+    ):
         environment = prepare_site(Path(folder), redis)
         with serving(environment, Path(folder)) as url:
-            results = [result for revision in REVISIONS for result in run_suite(modules, url, revision, Path(folder))]
+            results = [
+                result
+                for revision in REVISIONS
+                for result in run_suite(modules, url, revision, Path(folder))
+            ]
         results += run_clients(modules, Path(folder), environment)
     return report(results)
 
 
 def prepare_site(folder: Path, redis: str) -> dict[str, str]:
-    environment = {name: value for name, value in os.environ.items() if name not in {"DATABASE_URL", "SECRET_KEY"}}
-    environment |= {"BACKLOG_DATA_DIR": str(folder / "site"), "REDIS_URL": redis, "BACKLOG_LOG_LEVEL": "WARNING"}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in {"DATABASE_URL", "SECRET_KEY"}
+    }
+    environment |= {
+        "BACKLOG_DATA_DIR": str(folder / "site"),
+        "REDIS_URL": redis,
+        "BACKLOG_LOG_LEVEL": "WARNING",
+    }
     manage(environment, "migrate", "--verbosity", "0")
-    script = "from django.contrib.auth.models import User; User.objects.create_superuser('conformance')"
+    script = (
+        "from django.contrib.auth.models import User; User.objects.create_superuser('conformance')"
+    )
     manage(environment, "shell", "--verbosity", "0", "--command", script)
-    token = manage(environment, "create_token", "conformance", "--name", "conformance", "--scope", "admin")
+    token = manage(
+        environment, "create_token", "conformance", "--name", "conformance", "--scope", "admin"
+    )
     return environment | {"CONFORMANCE_TOKEN": token.strip()}
 
 
 def manage(environment: dict[str, str], *arguments: str) -> str:
     command = [sys.executable, "manage.py", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.run(
+        command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
 
 
 @contextmanager
@@ -67,7 +88,17 @@ def serving(environment: dict[str, str], folder: Path) -> Iterator[str]:
     port = free_port()
     command = [
         *(sys.executable, "-m", "uvicorn", "tests.mcp.conformance.asgi:application"),
-        *("--port", str(port), "--workers", "2", "--lifespan", "on", "--no-access-log", "--log-level", "warning"),
+        *(
+            "--port",
+            str(port),
+            "--workers",
+            "2",
+            "--lifespan",
+            "on",
+            "--no-access-log",
+            "--log-level",
+            "warning",
+        ),
         *("--timeout-graceful-shutdown", "2"),
     ]
     with (folder / "web.log").open("wb") as log:
@@ -104,7 +135,9 @@ def run_suite(modules: Path, url: str, revision: str, folder: Path) -> list[Resu
     required = yaml.safe_load((suite / "requirements" / f"{revision}.yaml").read_text())
     scored = set(required["server"])
     others = {entry["scenario"] for entry in required["not_scored"] if entry["leg"] == "server"}
-    results = [read_result(output, scenario, scenario in scored) for scenario in sorted(scored | others)]
+    results = [
+        read_result(output, scenario, scenario in scored) for scenario in sorted(scored | others)
+    ]
     show(f"Requirements of {revision}", results)
     return results
 
@@ -118,12 +151,22 @@ def run_clients(modules: Path, folder: Path, environment: dict[str, str]) -> lis
 
 def read_result(output: Path, scenario: str, is_scored: bool) -> Result:
     # The folder's name ends with the time of the run: 2026-11-16T03-35-22-098Z
-    found = [path for path in output.glob(f"server-{scenario}-*/checks.json") if _scenario_of(path) == scenario]
+    found = [
+        path
+        for path in output.glob(f"server-{scenario}-*/checks.json")
+        if _scenario_of(path) == scenario
+    ]
     if not found:
         return Result(scenario, is_scored, 0, ["the suite has no result for it"])
     checks = json.loads(found[0].read_text())
-    failures = [f"{check['id']}: {check.get('errorMessage')}" for check in checks if check["status"] == "FAILURE"]
-    return Result(scenario, is_scored, sum(check["status"] == "SUCCESS" for check in checks), failures)
+    failures = [
+        f"{check['id']}: {check.get('errorMessage')}"
+        for check in checks
+        if check["status"] == "FAILURE"
+    ]
+    return Result(
+        scenario, is_scored, sum(check["status"] == "SUCCESS" for check in checks), failures
+    )
 
 
 def _scenario_of(path: Path) -> str:
@@ -134,14 +177,19 @@ def show(title: str, results: list[Result]) -> None:
     print(f"\n== {title}")
     for result in sorted(results, key=lambda result: not result.is_scored):
         mark = "ok  " if not result.failures else "FAIL" if result.is_scored else "-   "
-        print(f"{mark} {result.scenario}: {result.passed} passed, {len(result.failures)} failed", end="")
+        print(
+            f"{mark} {result.scenario}: {result.passed} passed, {len(result.failures)} failed",
+            end="",
+        )
         print("" if result.is_scored else " (not scored)")
         for failure in result.failures if result.is_scored else []:
             print(f"       {failure}")
 
 
 def report(results: list[Result]) -> int:
-    """Count only what the revisions require: not extensions, nor scenarios added after their release."""
+    """Count only what the revisions require: not extensions, nor scenarios added after their
+    release.
+    """
     scored = [result for result in results if result.is_scored]
     failed = sum(len(result.failures) for result in scored)
     print(f"\n{sum(result.passed for result in scored)} passed, {failed} failed")

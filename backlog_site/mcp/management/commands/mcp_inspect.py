@@ -1,5 +1,6 @@
-"""Run `manage.py mcp_inspect`: list what an agent sees. Replaces the package's command, which supports neither callers
-nor templates.
+"""Run `manage.py mcp_inspect`: list what an agent sees.
+
+Replaces the package's command, which supports neither callers nor templates.
 """
 
 import asyncio
@@ -18,7 +19,8 @@ from resources_app.identity import tokens
 
 class Command(BaseCommand):
     help = (
-        "Lists tools, resources, templates and prompts as the user of BACKLOG_TOKEN sees them, or else the first admin."
+        "Lists tools, resources, templates and prompts as the user of BACKLOG_TOKEN sees them, or"
+        " else the first admin."
     )
 
     def handle(self, *_args: Any, **_options: Any) -> None:
