@@ -23,7 +23,7 @@ from backlog_site.bodies import Admission  # noqa: E402
 from backlog_site.mcp.bus import bus  # noqa: E402
 from backlog_site.mcp.transport import McpEndpoint  # noqa: E402
 from backlog_site.operations.logs import logged  # noqa: E402
-from backlog_site.serving.allocator import exempt_what_is_loaded  # noqa: E402
+from backlog_site.serving.allocator import collecting, exempt_what_is_loaded  # noqa: E402
 from backlog_site.serving.connections import allow_open_files  # noqa: E402
 from backlog_site.serving.django_threads import ThreadedSite  # noqa: E402
 from backlog_site.serving.draining import drain  # noqa: E402
@@ -59,7 +59,7 @@ async def _route(scope: Any, receive: Any, send: Any) -> None:
         await _pages(scope, receive, send)
 
 
-application = drain.tracked(logged(measured(guarded(Admission(_route)))))
+application = collecting(drain.tracked(logged(measured(guarded(Admission(_route))))))
 
 
 async def _lifespan(receive: Any, send: Any) -> None:

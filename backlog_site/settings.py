@@ -162,7 +162,7 @@ def _database() -> dict[str, Any]:
             "transaction_mode": "IMMEDIATE",
             "timeout": patience,
             "init_command": (
-                "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA mmap_size=8388608;"
+                "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
                 "PRAGMA journal_size_limit=27103364;"
             ),
         }

@@ -9,14 +9,17 @@ collection is rare.
 import ctypes
 import ctypes.util
 import gc
+from typing import Any
 
 # From malloc.h.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 # Texts of this size get separate pages, which are returned when freed.
 _LARGE_BYTES = 256 * 1024
 _HEAPS = 2
-# A request or response of this size is worth a garbage collection, which takes a few milliseconds.
-LARGE_TEXT_BYTES = 1_000_000
+# A request and response of this size are worth a collection, which takes a few milliseconds.
+LARGE_EXCHANGE_BYTES = 1_000_000
+
+_c_library = ctypes.CDLL(name) if (name := ctypes.util.find_library("c")) else None
 
 
 def give_memory_back() -> None:
@@ -24,9 +27,7 @@ def give_memory_back() -> None:
 
     Does nothing where the C library is not glibc.
     """
-    name = ctypes.util.find_library("c")
-    mallopt = getattr(ctypes.CDLL(name), "mallopt", None) if name else None
-    if mallopt:
+    if mallopt := getattr(_c_library, "mallopt", None):
         mallopt(_M_ARENA_MAX, _HEAPS)
         mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
         mallopt(_M_TRIM_THRESHOLD, _LARGE_BYTES)
@@ -41,7 +42,33 @@ def exempt_what_is_loaded() -> None:
     gc.freeze()
 
 
-def collect_after(size: int) -> None:
-    """Collect the cycles of a request if it carried many bytes."""
-    if size >= LARGE_TEXT_BYTES:
-        gc.collect()
+def collecting(application: Any) -> Any:
+    """Wrap the ASGI root: collect the cycles of a request after it carried many bytes."""
+
+    async def collected(scope: Any, receive: Any, send: Any) -> None:
+        size = 0
+
+        async def counted_receive() -> Any:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            return message
+
+        async def counted_send(message: Any) -> None:
+            nonlocal size
+            size += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            await application(scope, counted_receive, counted_send)
+        finally:
+            if size >= LARGE_EXCHANGE_BYTES:
+                _collect()
+
+    return collected
+
+
+def _collect() -> None:
+    gc.collect()
+    if trim := getattr(_c_library, "malloc_trim", None):
+        trim(0)

@@ -3,7 +3,6 @@ gives the reasons.
 """
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from typing import IO, Any
@@ -12,11 +11,12 @@ from weakref import WeakKeyDictionary
 from django.core import signals
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
+from django.db import connection
 from django.http import FileResponse
 from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
-from backlog_site.serving.allocator import collect_after
+from backlog_site.serving.allocator import LARGE_EXCHANGE_BYTES
 from backlog_site.serving.database_threads import DatabaseThreads
 
 # More threads than will wait for a lock at once, so that reads find a free one.
@@ -50,17 +50,12 @@ class ThreadedSite(ASGIHandler):
         except RequestAborted:
             return
         with closing(body):
-            size = body.seek(0, os.SEEK_END)
-            body.seek(0)
             async with self._turn():
                 response = await _threads.run(self._answer, scope, body)
             if response.streaming:
                 await self._stream(response, receive, send)
             else:
-                size = max(size, len(response.content))
                 await self.send_response(response, send)
-        del response
-        collect_after(size)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
@@ -86,6 +81,8 @@ class ThreadedSite(ASGIHandler):
             # The content stays; resources of the request are released here, in the thread that
             # holds them.
             response.close()
+            if len(response.content) >= LARGE_EXCHANGE_BYTES:
+                connection.close()  # SQLite would keep the pages it read
         elif isinstance(response, FileResponse):
             response.block_size = self.chunk_size
         return response

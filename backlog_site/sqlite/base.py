@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from django.db.backends.sqlite3 import base
 
@@ -19,6 +20,8 @@ from django.db.backends.sqlite3 import base
 SHORTEST_NAP, LONGEST_NAP = 0.0005, 0.003
 # SQLite's extended error codes carry the primary code in their lowest byte.
 PRIMARY_CODE = 0xFF
+# A connection that was sent a text of this length is closed after the request.
+LARGE_TEXT = 256 * 1024
 
 
 class Turns:
@@ -51,7 +54,35 @@ class Turns:
 TURNS = Turns()
 
 
+class Cursor(base.SQLiteCursorWrapper):
+    """Note texts so large that the connection should not outlive the request.
+
+    sqlite3 keeps prepared statements with the last parameters bound to them. With texts of 2 MB
+    each thread would hold 6 MB.
+    """
+
+    wrapper: "DatabaseWrapper"
+
+    def execute(self, query: Any, params: Any = None) -> Any:
+        if params and any(type(value) is str and len(value) > LARGE_TEXT for value in params):
+            self.wrapper.holds_large_text = True
+        return super().execute(query, params)
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
+    holds_large_text = False
+
+    def create_cursor(self, name: str | None = None) -> Any:
+        cursor = self.connection.cursor(factory=Cursor)
+        cursor.wrapper = self
+        return cursor
+
+    def close_if_unusable_or_obsolete(self) -> None:
+        if self.holds_large_text and not self.in_atomic_block:
+            self.holds_large_text = False
+            self.close()
+        super().close_if_unusable_or_obsolete()
+
     def _start_transaction_under_autocommit(self) -> None:
         """Begin a transaction by polling.
 

@@ -308,7 +308,10 @@ def test_writers_of_the_last_release_do_not_fail_while_the_database_is_migrated(
     tmp_path: Path,
 ) -> None:
     with new_database(tmp_path) as url:
-        variables = environment(tmp_path, url) | {"BACKLOG_DB_POOL": "1"}
+        variables = environment(tmp_path, url) | {
+            "BACKLOG_DB_POOL": "1",
+            "BACKLOG_LOCK_SECONDS": "600",
+        }
         send(variables, bring_to_the_last_release)
         before = len(json.loads(ROWS.read_text())["resources_app.Change"])
         writers = [start(variables, WRITE, tmp_path / "migrated") for _ in range(WRITERS)]
