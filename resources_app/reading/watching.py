@@ -237,7 +237,7 @@ def _collection_matches(change: Change, uri: Uri) -> bool:
 def _commented_snapshot(change: Change, model: type[Task] | type[Epic]) -> Snapshot | None:
     """Return the item of a comment, whose text is searched with it."""
     item = model.objects.filter(comments=change.object_id).first()
-    return item and Snapshot(model, item.pk, item.version, document_of(item))
+    return Snapshot(model, item.pk, item.version, document_of(item)) if item else None
 
 
 def _snapshots(change: Change, model: type[Task] | type[Epic]) -> list[Snapshot | None]:
@@ -248,7 +248,7 @@ def _snapshots(change: Change, model: type[Task] | type[Epic]) -> list[Snapshot 
     if known is None:
         documents = _before_and_after(change)
         known = [
-            document and Snapshot(model, change.object_id, version, document)
+            Snapshot(model, change.object_id, version, document) if document else None
             for version, document in enumerate(documents, change.version - len(documents) + 1)
         ]
         change._snapshots = known  # type: ignore[attr-defined]  # cached on the object on purpose
