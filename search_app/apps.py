@@ -7,7 +7,7 @@ class SearchConfig(AppConfig):
     def ready(self) -> None:
         from resources_app.history import change_log  # noqa: PLC0415  # models can be imported only now
         from resources_app.models import querysets  # noqa: PLC0415  # models can be imported only now
-        from resources_app.reading import watching  # noqa: PLC0415  # models can be imported only now
+        from resources_app.querying import snapshots  # noqa: PLC0415  # models can be imported only now
         from resources_app.reading.registry import REGISTRY  # noqa: PLC0415
         from search_app import addresses, search  # noqa: PLC0415  # some register jobs
         from search_app.index import rebuild, write  # noqa: F401, PLC0415  # some register jobs
@@ -16,5 +16,5 @@ class SearchConfig(AppConfig):
         change_log.listen(write.follow)
         change_log.listen_to_mirror(write.follow_mirror)
         querysets.use_text_search(search.matching_numbers)
-        watching.use_text_match(search.has_every_word)
+        snapshots.use_text_index(search.IndexedText)
         REGISTRY.add(*addresses.ENTRIES)

@@ -5,7 +5,7 @@ import binascii
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -30,14 +30,21 @@ from search_app.filters import (
     limited_kinds,
     parse_filters,
 )
-from search_app.index.documents import SOURCES, comments_on, fields_of, title_key, title_of
+from search_app.index.documents import (
+    SOURCES,
+    Comments,
+    comments_on,
+    fields_of,
+    title_key,
+    title_of,
+    tokens_of,
+)
 from search_app.index.rows import live_slot, live_state
 from search_app.matching import Found, find, newest
 from search_app.models import Document
 from search_app.ranking import Parts
 from search_app.snippets import Lookup, make_snippet
 from search_app.terms import Term, parse
-from search_app.tokens import analyse
 
 MAX_QUERY = 1000
 MAX_LIMIT = 100
@@ -113,20 +120,28 @@ def matching_numbers(model: type[Model], text: str) -> QuerySet[Any]:
     return rows.filter(pk__in=matches).values("object_id")
 
 
-def has_every_word(text: str, wanted: str) -> bool:
-    """Return whether `matching_numbers` would match this text.
+class IndexedText:
+    """Hold the tokens of an item as the index would store them with its current comments.
 
-    For texts that are no longer indexed.
+    `matching_numbers` decides about rows, this class about documents that are no longer indexed.
     """
-    tokens = set(analyse(text))
-    terms = parse(_UNSTORABLE.sub(" ", wanted)[:MAX_QUERY])
-    return bool(terms) and all(any(_has(tokens, token) for token in term.clause) for term in terms)
 
+    def __init__(self, kind: str, number: int, document: Mapping[str, Any]) -> None:
+        source = SOURCES[kind]
+        texts = {name: document[name] for name in source.texts if name in document}
+        said = comments_on(kind, [number]).get(number, Comments())
+        title, body = tokens_of(fields_of(source.model(number=number, **texts), said.bodies))
+        self._title, self._all = set(title), {*title, *body}
 
-def _has(tokens: set[str], wanted: Token) -> bool:
-    if wanted.is_prefix:
-        return any(token.startswith(wanted.text) for token in tokens)
-    return wanted.text in tokens
+    def has_every_word(self, wanted: str) -> bool:
+        terms = parse(_UNSTORABLE.sub(" ", wanted)[:MAX_QUERY])
+        return bool(terms) and all(any(map(self._has, term.clause)) for term in terms)
+
+    def _has(self, wanted: Token) -> bool:
+        tokens = self._title if wanted.in_title else self._all
+        if wanted.is_prefix:
+            return any(token.startswith(wanted.text) for token in tokens)
+        return wanted.text in tokens
 
 
 class _Rendering:

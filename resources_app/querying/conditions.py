@@ -1,6 +1,6 @@
-"""Parse and apply filter conditions: `filter=status:open,created_at>2026-01-01,title~"auth"`.
+"""Parse filter conditions: `filter=status:open,created_at>2026-01-01,title~"auth"`.
 
-A comma means AND.
+A comma means AND. `evaluation.py` applies them.
 """
 
 import datetime
@@ -9,9 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.auth.models import User
-from django.db import connection
-from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from resources_app.errors import ValidationFailed
@@ -27,7 +24,7 @@ _RELATIVE = re.compile(r"([+-])([0-9]{1,5})([hdw])", re.ASCII)
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 _WRITTEN_DAY = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}|[0-9]{4}-?W[0-9]{2}(?:-?[0-9])?", re.ASCII)
 _MOMENTS = frozenset({"created_at", "updated_at"})
-_LOOKUPS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
+_ORDERS = frozenset({">", ">=", "<", "<="})
 _CLAUSE = re.compile(
     r'\s*([a-z_]+)\s*(!=|>=|<=|:|>|<|~)\s*(?:"((?:[^"\\]|\\.)*)"|([^,"]*))\s*(?:,(?!\s*$)|$)',
     re.DOTALL,
@@ -102,12 +99,6 @@ def parse_filter(text: str, known_parameters: Sequence[str]) -> tuple[Condition,
     return tuple(conditions)
 
 
-def filter_rows(rows: QuerySet[Any], conditions: Sequence[Condition]) -> QuerySet[Any]:
-    for condition in conditions:
-        rows = rows.filter(_as_q(rows, condition))
-    return rows
-
-
 def _checked(condition: Condition, known_parameters: Sequence[str]) -> Condition:
     known = [name for name in FILTERS if name in known_parameters]
     if condition.name not in known:
@@ -128,28 +119,20 @@ def _checked(condition: Condition, known_parameters: Sequence[str]) -> Condition
     return condition
 
 
-def _as_q(rows: QuerySet[Any], condition: Condition) -> Q:
-    chosen = FILTERS[condition.name]
+def converted(condition: Condition) -> tuple[Any, ...]:
+    """Convert the values to those of the column. Raises ValidationFailed if one does not fit."""
     if len(condition.values) > MAX_VALUES:
         raise ValidationFailed(
             f"{condition.name} takes {MAX_VALUES} values at most.", field=condition.name
         )
     _refuse_equal_to_interval(condition)
-    values = [chosen.convert(condition.name, value) for value in condition.values]
-    if chosen.column == "label":
-        labelled = Q(
-            pk__in=rows.model.label_rows.rel.related_model.objects.filter(name__in=values).values(
-                "item"
-            )
+    convert = FILTERS[condition.name].convert
+    values = tuple(convert(condition.name, value) for value in condition.values)
+    if condition.operator in _ORDERS and None in values:
+        raise ValidationFailed(
+            f"{condition.name}{condition.operator} needs a value.", field=condition.name, value=""
         )
-        return ~labelled if condition.operator == "!=" else labelled
-    if chosen.column == "depends_on":
-        return _depending(rows, values, negated=condition.operator == "!=")
-    if condition.operator == "~":
-        return _containing(chosen.column, values[0])
-    if condition.operator in _LOOKUPS:
-        return _compared(chosen.column, condition.operator, values[0])
-    return _equal(chosen, values, negated=condition.operator == "!=")
+    return values
 
 
 def _refuse_equal_to_interval(condition: Condition) -> None:
@@ -164,64 +147,6 @@ def _refuse_equal_to_interval(condition: Condition) -> None:
                 field=condition.name,
                 value=value,
             )
-
-
-def _depending(rows: QuerySet[Any], numbers: list[int | None], *, negated: bool) -> Q:
-    dependencies = rows.model.dependency_rows.rel.related_model.objects
-    matched = Q(
-        pk__in=dependencies.filter(needs__in=[one for one in numbers if one]).values("task")
-    )
-    if None in numbers:
-        matched |= ~Q(pk__in=dependencies.values("task"))
-    return ~matched if negated else matched
-
-
-def _containing(column: str, text: str) -> Q:
-    """Match a substring regardless of case.
-
-    SQLite's LIKE ignores case for ASCII letters only, so other text uses its regular expressions,
-    which are Python's.
-    """
-    if connection.vendor == "sqlite" and not text.isascii():
-        return Q(**{f"{column}__iregex": re.escape(text)})
-    return Q(**{f"{column}__icontains": text})
-
-
-def _compared(column: str, operator: str, value: Any) -> Q:
-    """Compare a column with a value.
-
-    A day is treated as a whole: `>` means after its end, `<=` up to its end.
-    """
-    if isinstance(value, Day):
-        begins_after = operator in {">", "<="}
-        return Q(
-            **{
-                f"{column}__{'gte' if operator in {'>', '>='} else 'lt'}": value.end
-                if begins_after
-                else value.start
-            }
-        )
-    return Q(**{f"{column}__{_LOOKUPS[operator]}": value})
-
-
-def _equal(chosen: Filter, values: list[Any], *, negated: bool) -> Q:
-    """Match any of the values. An empty value means "none": assignee= finds unassigned items."""
-    if chosen.column in _MOMENTS:
-        matched = Q()
-        for value in values:
-            matched |= _during(chosen.column, value)
-    else:
-        given = [value for value in values if value is not None]
-        matched = Q(**{f"{chosen.column}__in": given}) if given else Q()
-        if len(given) < len(values):
-            matched |= Q(**{f"{chosen.column}__isnull": True})
-    return ~matched if negated else matched
-
-
-def _during(column: str, value: "Day | datetime.datetime") -> Q:
-    if isinstance(value, Day):
-        return Q(**{f"{column}__gte": value.start, f"{column}__lt": value.end})
-    return Q(**{column: value})
 
 
 def _status(name: str, value: str) -> Status:
@@ -257,11 +182,8 @@ def _number(prefix: str) -> Callable[[str, str], int | None]:
     return convert
 
 
-def _person(name: str, value: str) -> int | None:
-    """Resolve a username to an id first, so that the filter uses the table's index."""
-    if not value:
-        return None
-    return User.objects.filter(username=value).values_list("pk", flat=True).first() or 0
+def _person(name: str, value: str) -> str | None:
+    return value or None
 
 
 def _moment(name: str, value: str) -> Day | datetime.datetime:

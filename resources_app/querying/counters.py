@@ -17,7 +17,8 @@ from resources_app.jobs.queue import RunningJob, job
 from resources_app.models import Epic, Tally, Task
 from resources_app.models.backlog import Item
 from resources_app.models.base import Versioned
-from resources_app.querying.conditions import Condition, filter_rows
+from resources_app.querying.conditions import Condition
+from resources_app.querying.evaluation import filter_rows
 
 NAMES = frozenset({"status", "priority"})
 COMPACTED_EVERY = 500

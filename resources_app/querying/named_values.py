@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from django.contrib.auth.models import User
 
 from resources_app.errors import ValidationFailed
-from resources_app.fields.declarations import parse_ref
+from resources_app.fields.declarations import HIDDEN, parse_ref
 from resources_app.identity.roles import Person, may_read
 from resources_app.models import Epic, Task
 from resources_app.querying.conditions import ME, Condition
@@ -22,6 +22,7 @@ _ITEMS: dict[str, type[Task] | type[Epic]] = {
     "parent_id": Epic,
     "depends_on": Task,
 }
+_READERS_OWN = {"assignee": ME, "epic_id": HIDDEN, "parent_id": HIDDEN}
 
 
 class UnknownName(ValidationFailed):
@@ -38,6 +39,11 @@ def resolved(conditions: Sequence[Condition], user: Person) -> tuple[Condition, 
         for condition in named:
             _check(condition, user)
     return named
+
+
+def names_reader(condition: Condition) -> bool:
+    """Return whether a value means something else for each reader."""
+    return _READERS_OWN.get(condition.name) in condition.values
 
 
 def require_person(name: str, value: str) -> int:

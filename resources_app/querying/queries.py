@@ -6,7 +6,7 @@ import base64
 import binascii
 import datetime
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,14 +20,10 @@ from resources_app.identity.roles import Person, is_admin, may_read, sight_of
 from resources_app.models import Epic, Task
 from resources_app.models.backlog import Item
 from resources_app.querying import counters
-from resources_app.querying.conditions import (
-    FILTERS,
-    MAX_VALUES,
-    Condition,
-    filter_rows,
-    parse_filter,
-)
-from resources_app.querying.named_values import resolved
+from resources_app.querying.conditions import FILTERS, MAX_VALUES, Condition, parse_filter
+from resources_app.querying.evaluation import Mentions, Predicate, Ready, comparison_of
+from resources_app.querying.named_values import names_reader, resolved
+from resources_app.querying.snapshots import Snapshot
 from resources_app.querying.weights import complete, first_within, lightened
 from resources_app.vocabulary import Priority, Status
 
@@ -139,12 +135,27 @@ def _refuse_repeated(names: list[str]) -> None:
 
 def select(rows: Rows, query: CollectionQuery) -> Rows:
     """Return the filtered rows, neither ordered nor sliced."""
-    rows = filter_rows(rows, query.conditions)
-    if query.ready is not None:
-        rows = rows.ready(query.ready)  # type: ignore[attr-defined]  # only tasks have the parameter
-    if query.search:
-        rows = rows.mentioning(query.search)  # type: ignore[attr-defined]  # tasks and epics
+    for predicate in _predicates(query):
+        rows = predicate.select(rows)
     return rows
+
+
+def may_select(query: CollectionQuery, item: Snapshot) -> bool:
+    """Return whether the query selects the item, for at least one reader.
+
+    Many readers watch the same query, and `@me` and `hidden` mean something else for each.
+    """
+    shared = tuple(one for one in query.conditions if not names_reader(one))
+    predicates = _predicates(replace(query, conditions=shared))
+    return all(predicate.holds(item) is not False for predicate in predicates)
+
+
+def _predicates(query: CollectionQuery) -> Iterator[Predicate]:
+    yield from map(comparison_of, query.conditions)
+    if query.ready is not None:
+        yield Ready(query.ready)
+    if query.search:
+        yield Mentions(query.search)
 
 
 def fetch_page(rows: Rows, query: CollectionQuery) -> Page:

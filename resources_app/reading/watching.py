@@ -2,9 +2,8 @@
 notified.
 """
 
-import json
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -15,8 +14,9 @@ from resources_app.addresses.hidden_refs import without_refs
 from resources_app.addresses.intelligencebank import ROOT
 from resources_app.addresses.uris import Uri
 from resources_app.errors import InvalidOperation, InvalidUri, NotFound
-from resources_app.fields.declarations import field_of, parse_ref
+from resources_app.fields.declarations import field_of
 from resources_app.history import revisions, sequencing
+from resources_app.history.documents import document_of
 from resources_app.history.etags import make_etag
 from resources_app.history.revisions import Document
 from resources_app.history.sequencing import SEQUENCED
@@ -24,16 +24,12 @@ from resources_app.history.sequencing import Position as Position
 from resources_app.history.sequencing import position_of as position_of
 from resources_app.identity.roles import Actor
 from resources_app.models import Change, Comment, Epic, Task
-from resources_app.querying.conditions import ME, Condition, as_day
-from resources_app.querying.queries import CollectionQuery, parse_query
+from resources_app.querying.queries import may_select, parse_query
+from resources_app.querying.snapshots import Snapshot
 from resources_app.reading import by_address
 from resources_app.reading.serializers import change_json
-from resources_app.vocabulary import IB_KINDS, Kind, Priority, Status
+from resources_app.vocabulary import IB_KINDS, Kind
 
-# Checks whether a text contains every word, as the search index would. The index is in a higher
-# layer and registers here.
-TextMatch = Callable[[str, str], bool]
-_text_match: list[TextMatch] = []
 _KINDS: dict[str, tuple[Kind, ...]] = {
     "tasks": (Kind.TASK,),
     "epics": (Kind.EPIC,),
@@ -42,17 +38,6 @@ _KINDS: dict[str, tuple[Kind, ...]] = {
 }
 _WHOLE_ITEM = frozenset({"file", "metadata", "versions", "updated_at", "version", "etag"})
 _DECIDE_READINESS = frozenset({"status", "depends_on", "archived_at"})
-# Indexed fields of an item.
-_SEARCHED = frozenset(
-    {"title", "description", "evidence", "blocked_reason", "labels", "references"}
-)
-# Filters on one entry of a list field.
-_LISTS = {"label": "labels", "depends_on": "depends_on"}
-_NOT_IN_DOCUMENTS = frozenset({"created_at", "updated_at"})
-
-
-def use_text_match(match: TextMatch) -> None:
-    _text_match[:] = [match]
 
 
 @dataclass(frozen=True)
@@ -227,35 +212,53 @@ def _collection_matches(change: Change, uri: Uri) -> bool:
     wants_epics = uri.segments == ("epics",) or dict(uri.query).get("type") == "epic"
     model: type[Task] | type[Epic] = Epic if wants_epics else Task
     query = parse_query(model, pairs)
+
+    def belongs(item: Snapshot) -> bool:
+        return (
+            bool(item.document.get("archived_at")) is archived
+            and (epic is None or item.document.get("epic_id") == epic)
+            and may_select(query, item)
+        )
+
     if change.kind == Kind.COMMENT and query.search:
-        return _comment_moves(change, model, query.search)
+        if change.action != "create":
+            query = replace(query, search="")  # the words may have been removed
+        item = _commented_snapshot(change, model)
+        return item is not None and belongs(item)
     if change.kind != model.KIND:
         return False
     if query.ready is not None and (
         change.action != "update" or _DECIDE_READINESS & set(change.fields)
     ):
         return True  # another task may depend on it
+    return any(item is None or belongs(item) for item in _snapshots(change, model))
 
-    def belongs(document: Document) -> bool:
-        return (
-            bool(document.get("archived_at")) is archived
-            and (epic is None or document.get("epic_id") == epic)
-            and _selects(query, document, change)
-        )
 
-    return any(document is None or belongs(document) for document in _before_and_after(change))
+def _commented_snapshot(change: Change, model: type[Task] | type[Epic]) -> Snapshot | None:
+    """Return the item of a comment, whose text is searched with it."""
+    item = model.objects.filter(comments=change.object_id).first()
+    return Snapshot(model, item.pk, item.version, document_of(item)) if item else None
+
+
+def _snapshots(change: Change, model: type[Task] | type[Epic]) -> list[Snapshot | None]:
+    """Return the item before and after, cached on the change because every watched collection
+    needs it.
+    """
+    known: list[Snapshot | None] | None = getattr(change, "_snapshots", None)
+    if known is None:
+        documents = _before_and_after(change)
+        known = [
+            Snapshot(model, change.object_id, version, document) if document else None
+            for version, document in enumerate(documents, change.version - len(documents) + 1)
+        ]
+        change._snapshots = known  # type: ignore[attr-defined]  # cached on the object on purpose
+    return known
 
 
 def _before_and_after(change: Change) -> list[Document | None]:
-    """Return the documents before and after, cached on the change because every watched collection
-    needs them.
-    """
-    known: list[Document | None] | None = getattr(change, "_before_and_after", None)
-    if known is None:
-        versions = [change.version - 1, change.version] if change.version > 1 else [change.version]
-        known = [_document(change, version) for version in versions]
-        change._before_and_after = known  # type: ignore[attr-defined]  # cached on the object on purpose
-    return known
+    """Return the documents before and after the change."""
+    versions = [change.version - 1, change.version] if change.version > 1 else [change.version]
+    return [_document(change, version) for version in versions]
 
 
 def _document(change: Change, version: int) -> Document | None:
@@ -264,98 +267,6 @@ def _document(change: Change, version: int) -> Document | None:
         return revisions.document_at(change.kind, change.object_id, version)
     except NotFound:
         return None
-
-
-def _selects(query: CollectionQuery, document: Document, change: Change) -> bool:
-    if query.ready and document["status"] != Status.OPEN.label:
-        return False
-    if not all(_meets(condition, document, change.object_id) for condition in query.conditions):
-        return False
-    return not query.search or _is_or_was_found(change, document, query.search)
-
-
-def _is_or_was_found(change: Change, document: Document, words: str) -> bool:
-    """Decide by the index, like the list does.
-
-    The index has only the current text, so older text is matched directly.
-    """
-    if _is_found(Epic if change.kind == Kind.EPIC else Task, change.object_id, words):
-        return True
-    if change.action == "update" and not _SEARCHED & set(change.fields):
-        return False
-    return _text_match[0]("\n".join(_texts(document)), words)
-
-
-def _texts(document: Document) -> Iterator[str]:
-    for name in _SEARCHED:
-        value = document.get(name) or ""
-        yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _is_found(model: type[Task] | type[Epic], number: int, words: str) -> bool:
-    return model.objects.filter(pk=number).mentioning(words).exists()
-
-
-def _comment_moves(change: Change, model: type[Task] | type[Epic], words: str) -> bool:
-    """Match comments, which are searched with their item.
-
-    A new comment may bring the item into the list, and an edit may remove it.
-    """
-    comment = Comment.objects.filter(pk=change.object_id).values(f"{model.KIND}_id").first()
-    number = comment[f"{model.KIND}_id"] if comment else None
-    return number is not None and (change.action != "create" or _is_found(model, number, words))
-
-
-def _meets(condition: Condition, document: Document, number: int) -> bool:
-    """Compare like conditions.py, on a document instead of rows."""
-    if condition.name in _NOT_IN_DOCUMENTS:
-        return True
-    if condition.name == "assignee" and ME in condition.values:
-        return True  # many users watch the same URI, and @me means each of them
-    if condition.name in _LISTS:
-        # "No dependency" is a value to filter by; "no label" is not.
-        entries = document.get(_LISTS[condition.name]) or (
-            [""] if condition.name == "depends_on" else []
-        )
-        return any(value in entries for value in condition.values) != (condition.operator == "!=")
-    actual = (
-        number
-        if condition.name == "id"
-        else _plain(condition.name, _value(document, condition.name))
-    )
-    wanted = [_plain(condition.name, value) for value in condition.values]
-    if condition.operator in _COMPARISONS:
-        return (
-            actual is not None
-            and wanted[0] is not None
-            and _COMPARISONS[condition.operator](actual, wanted[0])
-        )
-    return (actual in wanted) != (condition.operator == "!=")
-
-
-def _value(document: Document, name: str) -> Any:
-    return document.get("epic_id" if name == "parent_id" else name)
-
-
-def _plain(name: str, value: Any) -> Any:
-    if not value:
-        return None
-    if name == "status":
-        return Status[value.upper()].value
-    if name == "priority":
-        return Priority[value.upper()].value
-    if name == "id":
-        return parse_ref(value, Task.PREFIX) or parse_ref(value, Epic.PREFIX)
-    return as_day(name, value) if name == "due_date" else value
-
-
-_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    ">": lambda actual, wanted: bool(actual > wanted),
-    ">=": lambda actual, wanted: bool(actual >= wanted),
-    "<": lambda actual, wanted: bool(actual < wanted),
-    "<=": lambda actual, wanted: bool(actual <= wanted),
-    "~": lambda actual, wanted: bool(wanted.casefold() in actual.casefold()),
-}
 
 
 def _etag(change: Change, uri: Uri) -> str | None:

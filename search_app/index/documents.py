@@ -163,17 +163,24 @@ def comments_on(kind: str, numbers: list[int]) -> dict[int, Comments]:
     }
 
 
+def tokens_of(fields: Sequence[Field]) -> tuple[list[str], list[str]]:
+    """Return the tokens of the title and of everything else."""
+    title, *rest = fields
+    return analyse(title.text), analyse(_body(rest))
+
+
 def build(thing: Any, slot: str, comments: Comments) -> tuple[Document, Text]:
-    title, *rest = fields_of(thing, comments.bodies)
+    fields = fields_of(thing, comments.bodies)
+    title, body = tokens_of(fields)
     columns = columns_beside_text(thing)
-    text = Text(pad(analyse(title.text)), pad(analyse(_body(rest))), marks_of(thing.KIND, columns))
+    text = Text(pad(title), pad(body), marks_of(thing.KIND, columns))
     document = Document(
         slot=slot,
         kind=thing.KIND,
         object_id=thing.pk,
         length=_terms(text.title) + _terms(text.body),
         comments_version=comments.version,
-        title_key=title_key(title.text),
+        title_key=title_key(fields[0].text),
         labels=_joined(thing.labels if isinstance(thing, Item) else thing.tags),
         **columns,
     )

@@ -1,5 +1,6 @@
 """Test which addresses a change touches, which users may watch what, and how the feed is read."""
 
+import datetime
 from typing import Any
 
 import pytest
@@ -123,6 +124,11 @@ COLLECTIONS = {
     "limit=1&sort=title&order=asc": True,
     "aggregate=count&group_by=status": True,
     "ready=true": True,
+    "filter=created_at>2101-01-01": False,
+    "created_at=today": True,
+    "filter=updated_at<2001-01-01": False,
+    "filter=description~": True,
+    "epic_id=hidden": True,
 }
 
 
@@ -378,3 +384,42 @@ def found_by(user: User, words: str) -> bool:
     return bool(
         by_address.read(as_actor(user), f"mcp://backlog/tasks?search={words}").contents["total"]
     )
+
+
+def test_a_task_that_waits_is_not_in_the_list_of_ready_ones() -> None:
+    needed = make_task()
+    waiting = make_task(depends_on=[needed.ref])
+    renamed = change_field(waiting, "title", "Still waiting")
+    assert not matches(renamed, "mcp://backlog/tasks?ready=true")
+    assert matches(renamed, "mcp://backlog/tasks?ready=false")
+    change_field(needed, "status", "done")
+    assert matches(change_field(waiting, "title", "Go"), "mcp://backlog/tasks?ready=true")
+
+
+def test_an_imported_task_leaves_the_list_of_its_old_time() -> None:
+    moment = datetime.datetime(2001, 1, 1, tzinfo=datetime.UTC)
+    task = write_path.create_item(system(), "task", {"title": "Old"}, created_at=moment)
+    edited = change_field(Task.objects.get(pk=task.pk), "title", "New")
+    assert matches(edited, "mcp://backlog/tasks?filter=updated_at<2002-01-01")
+    again = change_field(Task.objects.get(pk=task.pk), "title", "Newer")
+    assert not matches(again, "mcp://backlog/tasks?filter=updated_at<2002-01-01")
+    assert matches(again, "mcp://backlog/tasks?filter=created_at<2002-01-01")
+
+
+def test_a_comment_touches_a_list_by_words_under_its_other_conditions(alice: User) -> None:
+    task = make_task(status="blocked")
+    comment = write_path.add_comment(as_actor(alice), of(task), "The kraken was here")
+    said = last_change()
+    assert matches(said, "mcp://backlog/tasks?search=kraken&status=blocked")
+    assert not matches(said, "mcp://backlog/tasks?search=kraken&status=open")
+    uri = f"mcp://backlog/comments/{comment.pk}"
+    write_path.write(as_actor(alice), uri, {"type": "set", "value": "It left"})
+    assert matches(last_change(), "mcp://backlog/tasks?search=kraken&status=blocked")
+    assert not matches(last_change(), "mcp://backlog/tasks?search=kraken&status=open")
+
+
+def test_the_words_of_a_short_beginning_are_those_of_titles() -> None:
+    task = make_task(title="Quiet", description="Zebras")
+    change = change_field(task, "status", "blocked")
+    for words, touched in {"qu": True, "ze": False, "zebr": True, "title": False}.items():
+        assert matches(change, f"mcp://backlog/tasks?search={words}") is touched
