@@ -1,5 +1,6 @@
 """Provide a browser without JavaScript, and one whose requests come from htmx."""
 
+import re
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -23,3 +24,9 @@ def fragment(client: Client, path: str, body: dict[str, Any] | None = None) -> A
 
 def text_of(response: Any) -> str:
     return response.content.decode()
+
+
+def folded(response: Any) -> str:
+    """Return the page without the line breaks and the indentation of its templates."""
+    page = re.sub(r"(?<=>)\s*\n\s*|\s*\n\s*(?=<)", "", text_of(response))
+    return re.sub(r"\s*\n\s*", " ", page)

@@ -8,7 +8,7 @@ from django.test import Client
 
 from resources_app.writing import stored_files, write_path
 from tests.factories import as_actor, make_epic, make_task
-from tests.viewer.browsing import fragment, signed_in, text_of
+from tests.viewer.browsing import folded, fragment, signed_in, text_of
 
 PAGES = [
     "/", "/board/", "/list/", "/list/?group=epic_id", "/list/?group=assignee", "/list/?group=priority", "/list/?group=none",
@@ -141,7 +141,7 @@ def test_background_work_is_started_by_admins_alone(alice: User, carol: User) ->
 
 def test_the_schedule_says_what_is_due(carol: User) -> None:
     client = signed_in(carol)
-    shown = text_of(client.get("/sync/"))
+    shown = folded(client.get("/sync/"))
     assert "<td>Scan of the mirrored folders</td><td>–</td>" in shown
     assert "IntelligenceBank: what changed" not in shown, "there is no library to sync"
     client.post("/sync/", {"kind": "scan_resources"})
@@ -191,7 +191,7 @@ def test_the_tree_beside_a_folder_shows_the_way_to_it(alice: User, carol: User) 
         "artifacts/run/1.txt",
     ):
         stored_files.create_resource(as_actor(carol), path, "x")
-    shown = text_of(signed_in(alice).get("/files/resources/docs"))
+    shown = folded(signed_in(alice).get("/files/resources/docs"))
     assert '<a href="/files/resources/docs" aria-current="page">docs</a>' in shown
     for path in (
         "resources",

@@ -8,7 +8,7 @@ from search_app import admin_box
 from search_app.semantic import worker
 from search_app.semantic.snapshot import SNAPSHOT
 from tests.factories import make_task
-from tests.viewer.browsing import signed_in
+from tests.viewer.browsing import folded, signed_in
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def texts(db: None) -> None:
 
 
 def shown(user: User, typed: str) -> str:
-    return signed_in(user).get("/spotlight/", {"q": typed}).content.decode()
+    return folded(signed_in(user).get("/spotlight/", {"q": typed}))
 
 
 def test_hits_by_meaning_are_counted_apart(bob: User) -> None:

@@ -10,7 +10,8 @@ const csrf = $('meta[name=csrf]').content;
 document.cookie = `timezone=${Intl.DateTimeFormat().resolvedOptions().timeZone || ''}; path=/; max-age=31536000; samesite=lax`;
 
 export const icon = name => `<svg class="i s-${name}" aria-hidden="true"><use href="${body.dataset.icons}#${name}"/></svg>`;
-export const send = (url, fields) => fetch(url, { method: 'POST', body: new URLSearchParams(fields), headers: { 'X-CSRFToken': csrf, Accept: 'application/json' } });
+export const send = (url, fields) => fetch(url,
+  { method: 'POST', body: new URLSearchParams(fields), headers: { 'X-CSRFToken': csrf, Accept: 'application/json' } });
 export const announce = text => { $('#said').textContent = text; };
 
 /* toasts; undoable actions say so, and Z undoes them */
@@ -78,10 +79,20 @@ addEventListener('popstate', () => {
 });
 {
   const grip = $('.grip', pane);
-  const set = width => { pane.style.setProperty('--pane-w', width + 'px'); localStorage.pane = width; grip.setAttribute('aria-valuenow', Math.round(width / innerWidth * 100)); };
+  const set = width => {
+    pane.style.setProperty('--pane-w', width + 'px'); localStorage.pane = width;
+    grip.setAttribute('aria-valuenow', Math.round(width / innerWidth * 100));
+  };
   if (+localStorage.pane) set(+localStorage.pane);
-  grip.onpointerdown = e => { grip.setPointerCapture(e.pointerId); grip.onpointermove = m => set(Math.max(360, innerWidth - m.clientX)); grip.onpointerup = () => { grip.onpointermove = null; }; };
-  grip.onkeydown = e => { const step = { ArrowLeft: 32, ArrowRight: -32 }[e.key]; if (step) { set(Math.max(360, pane.offsetWidth + step)); e.preventDefault(); } };
+  grip.onpointerdown = e => {
+    grip.setPointerCapture(e.pointerId);
+    grip.onpointermove = m => set(Math.max(360, innerWidth - m.clientX));
+    grip.onpointerup = () => { grip.onpointermove = null; };
+  };
+  grip.onkeydown = e => {
+    const step = { ArrowLeft: 32, ArrowRight: -32 }[e.key];
+    if (step) { set(Math.max(360, pane.offsetWidth + step)); e.preventDefault(); }
+  };
 }
 
 /* dialogs */
@@ -94,7 +105,10 @@ dialog.addEventListener('close', () => $('.dialog-body').replaceChildren());
 dialog.addEventListener('cancel', e => { if (dirtyForms(dialog).length) { e.preventDefault(); dismissDialog(); } });
 async function create(form) {
   const answer = await send('/new/', new FormData(form)).catch(() => null), made = await answer?.json().catch(() => null);
-  if (!answer?.ok) { const error = $('.error', form); error.hidden = false; error.textContent = made?.error?.message || 'The server does not answer. Nothing was created.'; return; }
+  if (!answer?.ok) {
+    const error = $('.error', form); error.hidden = false;
+    error.textContent = made?.error?.message || 'The server does not answer. Nothing was created.'; return;
+  }
   dialog.close(); say(`Created ${made.ref}`); openPane(`/t/${made.ref}/`);
   dispatchEvent(new CustomEvent('backlog:changed', { detail: { ref: made.ref } }));
 }
@@ -104,7 +118,10 @@ async function create(form) {
 const DRAFTS = 'textarea[data-draft], .edit[data-draft-of] :is([name=title], [name=description])';
 const draftKey = field => 'draft:' + (field.dataset.draft || `${field.form.dataset.draftOf}:${field.name}`);
 const etagOf = field => field.form?.elements[`${field.name}_etag`];
-const readDraft = field => { try { return JSON.parse(localStorage.getItem(draftKey(field))); } catch { return { value: localStorage.getItem(draftKey(field)) }; } };
+const readDraft = field => {
+  try { return JSON.parse(localStorage.getItem(draftKey(field))); }
+  catch { return { value: localStorage.getItem(draftKey(field)) }; }
+};
 function keepDraft(field) {
   if (field.value === field.defaultValue) localStorage.removeItem(draftKey(field));
   else localStorage.setItem(draftKey(field), JSON.stringify({ value: field.value, etag: etagOf(field)?.value }));
@@ -127,7 +144,8 @@ function forgetDrafts(form) {
 addEventListener('input', e => { if (e.target.matches?.(DRAFTS)) keepDraft(e.target); });
 
 /* unsaved text is dropped only after a confirmation */
-const isDirty = form => [...form.elements].some(field => field.matches('textarea, input:not([type=hidden], [type=checkbox])') && field.value !== field.defaultValue);
+const isDirty = form => [...form.elements].some(field =>
+  field.matches('textarea, input:not([type=hidden], [type=checkbox])') && field.value !== field.defaultValue);
 const dirtyForms = within => [within, ...$$('[data-guarded]', within)].filter(form => form.matches('[data-guarded]') && isDirty(form));
 async function mayDrop(within) {
   const dirty = dirtyForms(within), question = $('#ask');
@@ -148,7 +166,9 @@ document.addEventListener('click', async e => {
   e.preventDefault(); e.stopImmediatePropagation();
   if (await mayDrop(form)) cancel.click();
 }, true);
-export const isWriting = holder => !!$('.editing', holder) || $$('.say textarea, .reword[open] textarea, .adder[open] input', holder).some(area => area.value && area.type !== 'hidden' || area === document.activeElement);
+export const isWriting = holder => !!$('.editing', holder)
+  || $$('.say textarea, .reword[open] textarea, .adder[open] input', holder)
+    .some(area => area.value && area.type !== 'hidden' || area === document.activeElement);
 
 document.addEventListener('focusin', e => { if (e.target.matches('textarea')) import('./completing.js'); });
 
@@ -214,7 +234,9 @@ document.addEventListener('change', e => {
   const box = e.target;
   if (box.matches('.tick')) {
     const holder = box.closest('.pc'), { ref } = shownIn(holder);
-    htmx.ajax('POST', `/t/${ref}/tick/`, { target: holder, swap: 'innerMorph', values: { line: box.dataset.line, label: box.getAttribute('aria-label'), checked: box.checked } });
+    htmx.ajax('POST', `/t/${ref}/tick/`, {
+      target: holder, swap: 'innerMorph',
+      values: { line: box.dataset.line, label: box.getAttribute('aria-label'), checked: box.checked } });
   } else if (box.closest('[data-autosubmit]')) box.form.requestSubmit();
   else if (box.id === 'single-keys') localStorage.keys = box.checked ? 'on' : 'off';
 });
@@ -231,7 +253,10 @@ async function showHover(link) {
   hover.showPopover();
 }
 const hideHover = () => { clearTimeout(hoverTimer); if (hover.matches(':popover-open')) hover.hidePopover(); };
-document.addEventListener('mouseover', e => { const link = e.target.closest?.('a.ref[data-ref], a.ref-link'); hideHover(); if (link) hoverTimer = setTimeout(showHover, 250, link); });
+document.addEventListener('mouseover', e => {
+  const link = e.target.closest?.('a.ref[data-ref], a.ref-link'); hideHover();
+  if (link) hoverTimer = setTimeout(showHover, 250, link);
+});
 document.addEventListener('focusout', hideHover);
 
 /* the search box */
@@ -250,7 +275,11 @@ const places = { d: '/', b: '/board/', l: '/list/', e: '/epics/', r: '/files/', 
 export const keys = {
   '/': () => spotlight(), '?': acts.keys, t: switchTheme, z: () => lastUndo?.(),
   c: () => mayWrite && openDialog('/new/'),
-  y: () => { const uri = $('#pane:not([hidden]) [data-copy]')?.dataset.copy || (current() && `mcp://backlog/tasks/${current().id}`) || $('main [data-copy]')?.dataset.copy; if (uri) copy(uri); },
+  y: () => {
+    const uri = $('#pane:not([hidden]) [data-copy]')?.dataset.copy
+      || (current() && `mcp://backlog/tasks/${current().id}`) || $('main [data-copy]')?.dataset.copy;
+    if (uri) copy(uri);
+  },
   e: () => (pane.hidden ? $('main [data-edit]') : $('[data-edit]', pane))?.click(),
   '\\': () => { if (!pane.hidden) dismissPane(); else if (current()) openPane(`/t/${current().id}/`); },
   Escape: () => { const form = $('.edit', pane.hidden ? $('main') : pane); form ? leaveEditor(form) : dismissPane(); },

@@ -15,7 +15,8 @@ function draw() {
   tray.hidden = !all.length; $('[data-n]', tray).textContent = all.length;
 }
 function addBox(cell) {
-  const box = Object.assign(document.createElement('input'), { type: 'checkbox', tabIndex: -1, ariaLabel: `Pick ${$('a > span:last-child', cell).firstChild.textContent}` });
+  const box = Object.assign(document.createElement('input'),
+    { type: 'checkbox', tabIndex: -1, ariaLabel: `Pick ${$('a > span:last-child', cell).firstChild.textContent}` });
   const label = Object.assign(document.createElement('label'), { className: 'check' });
   box.onchange = () => toggle($('a', cell).dataset.uri);
   label.append(box); cell.append(label); return box;
@@ -23,10 +24,14 @@ function addBox(cell) {
 
 /* keys in the grid: arrows, Space opens beside, X picks */
 function step(link, dx, dy) {
-  const all = $$('.cell a', grid), at = all.indexOf(link), across = all.filter(one => one.getBoundingClientRect().top === all[0].getBoundingClientRect().top).length;
+  const all = $$('.cell a', grid), at = all.indexOf(link),
+    across = all.filter(one => one.getBoundingClientRect().top === all[0].getBoundingClientRect().top).length;
   all[at + dx + dy * across]?.focus();
 }
-const KEYS = { ArrowLeft: link => step(link, -1, 0), ArrowRight: link => step(link, 1, 0), ArrowUp: link => step(link, 0, -1), ArrowDown: link => step(link, 0, 1), ' ': link => openPane(link.getAttribute('href')), x: link => toggle(link.dataset.uri) };
+const KEYS = {
+  ArrowLeft: link => step(link, -1, 0), ArrowRight: link => step(link, 1, 0),
+  ArrowUp: link => step(link, 0, -1), ArrowDown: link => step(link, 0, 1),
+  ' ': link => openPane(link.getAttribute('href')), x: link => toggle(link.dataset.uri) };
 grid.addEventListener('keydown', e => {
   const link = e.target.closest('.cell a'), isOff = e.key.length === 1 && localStorage.keys === 'off';
   if (!link || !KEYS[e.key] || isOff || e.metaKey || e.ctrlKey || e.altKey) return;

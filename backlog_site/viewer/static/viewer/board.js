@@ -25,7 +25,8 @@ function place(card, status, lane) {
 const refusedMove = told => told?.error?.code === 'conflict' ? 'Somebody else moved it meanwhile.' : told?.error?.message || 'The server does not answer.';
 export async function move(ref, status, { lane, undone = false } = {}) {
   const card = document.getElementById(ref); if (!card || !mayWrite) return;
-  const old = card.dataset.s, oldLane = card.dataset.g || '', from = card.parentElement, next = card.nextElementSibling, focused = card.contains(document.activeElement);
+  const old = card.dataset.s, oldLane = card.dataset.g || '', from = card.parentElement,
+    next = card.nextElementSibling, focused = card.contains(document.activeElement);
   lane ??= oldLane;
   const fields = { ...status !== old && { status, status_etag: card.dataset.e }, ...lane !== oldLane && { epic_id: lane, epic_id_etag: card.dataset.x } };
   if (!Object.keys(fields).length) return;
@@ -48,7 +49,9 @@ export async function move(ref, status, { lane, undone = false } = {}) {
 
 /* the menu of a card: status, priority or assignee */
 const PRIORITIES = { none: 'No priority', low: 'Low', medium: 'Medium', high: 'High', urgent: 'Urgent' };
-const people = () => Object.fromEntries([['', 'Nobody'], ...$$('[data-filters] [name=assignee] option').filter(one => one.value && one.value !== 'none').map(one => [one.value, one.text])]);
+const people = () => Object.fromEntries([['', 'Nobody'],
+  ...$$('[data-filters] [name=assignee] option')
+    .filter(one => one.value && one.value !== 'none').map(one => [one.value, one.text])]);
 const MENUS = {
   status: { all: () => STATUSES, icon: value => value, now: card => card.dataset.s },
   priority: { all: () => PRIORITIES, icon: value => `p${Object.keys(PRIORITIES).indexOf(value)}` },
@@ -66,7 +69,8 @@ function openMenu(card, field = 'status') {
     button.firstElementChild.after(word); return button;
   }));
   menu.showPopover();
-  menu.style.left = Math.min(at.left, innerWidth - menu.offsetWidth - 8) + 'px'; menu.style.top = Math.max(8, Math.min(at.bottom + 4, innerHeight - menu.offsetHeight - 8)) + 'px';
+  menu.style.left = Math.min(at.left, innerWidth - menu.offsetWidth - 8) + 'px';
+  menu.style.top = Math.max(8, Math.min(at.bottom + 4, innerHeight - menu.offsetHeight - 8)) + 'px';
   ((now && $(`button[value=${now(card)}]`, menu)) || $('button', menu)).focus();
 }
 menu.addEventListener('click', e => {
@@ -93,8 +97,14 @@ menu.addEventListener('keydown', e => {
 if (board) {
   board.addEventListener('click', e => { const button = e.target.closest('.mv'); if (button) { e.stopPropagation(); openMenu(button.closest('.card')); } });
   let dragged = null;
-  board.addEventListener('dragstart', e => { dragged = mayWrite ? e.target.closest('.card') : null; if (!dragged) return e.preventDefault(); dragged.classList.add('drag'); e.dataTransfer.setData('text/plain', `mcp://backlog/tasks/${dragged.id}`); });
-  board.addEventListener('dragover', e => { const over = e.target.closest('.col'); if (!over || !dragged || !isByStatus()) return; e.preventDefault(); $$('.over').forEach(col => col !== over && col.classList.remove('over')); over.classList.add('over'); });
+  board.addEventListener('dragstart', e => {
+    dragged = mayWrite ? e.target.closest('.card') : null; if (!dragged) return e.preventDefault();
+    dragged.classList.add('drag'); e.dataTransfer.setData('text/plain', `mcp://backlog/tasks/${dragged.id}`);
+  });
+  board.addEventListener('dragover', e => {
+    const over = e.target.closest('.col'); if (!over || !dragged || !isByStatus()) return; e.preventDefault();
+    $$('.over').forEach(col => col !== over && col.classList.remove('over')); over.classList.add('over');
+  });
   board.addEventListener('drop', e => { const over = e.target.closest('.col'); if (over && dragged) { e.preventDefault(); drop(dragged, over); } });
   const drop = (card, col) => move(card.id, col.dataset.col, { lane: col.closest('.lane')?.dataset.lane });
   board.addEventListener('dragend', () => { dragged?.classList.remove('drag'); dragged = null; $$('.over').forEach(col => col.classList.remove('over')); });
@@ -124,7 +134,9 @@ if (filters) {
   filters.addEventListener('submit', e => { e.preventDefault(); apply(); });
   addEventListener('backlog:navigated', () => {
     const wanted = new URL(location).searchParams;
-    for (const field of filters.elements) if (field.name) field.type === 'checkbox' ? field.checked = wanted.has(field.name) : field.value = wanted.get(field.name) || (field.name === 'group' ? 'status' : '');
+    for (const field of filters.elements) if (field.name)
+      field.type === 'checkbox' ? field.checked = wanted.has(field.name)
+        : field.value = wanted.get(field.name) || (field.name === 'group' ? 'status' : '');
     refill(location.href);
   });
 }
@@ -137,8 +149,11 @@ const keepViews = all => { localStorage.views = JSON.stringify(all); drawViews()
 function drawViews() {
   $$('.view', views).forEach(one => one.remove());
   $('.adder', views).before(...savedViews().map(({ name, query }) => {
-    const tab = Object.assign(document.createElement('span'), { className: 'view' }), link = Object.assign(document.createElement('a'), { href: '?' + query, textContent: name });
-    const forget = Object.assign(document.createElement('button'), { ariaLabel: `Forget the view ${name}`, innerHTML: icon('x'), onclick: () => keepViews(savedViews().filter(one => one.query !== query)) });
+    const tab = Object.assign(document.createElement('span'), { className: 'view' }),
+      link = Object.assign(document.createElement('a'), { href: '?' + query, textContent: name });
+    const forget = Object.assign(document.createElement('button'), {
+      ariaLabel: `Forget the view ${name}`, innerHTML: icon('x'),
+      onclick: () => keepViews(savedViews().filter(one => one.query !== query)) });
     tab.append(link, forget); return tab;
   }));
   markView();
@@ -149,29 +164,51 @@ function markView() {
   $('.adder', views).hidden = links.some(link => link.hasAttribute('aria-current'));
 }
 if (views) {
-  $('form', views).onsubmit = e => { e.preventDefault(); keepViews([...savedViews(), { name: e.target.elements.name.value, query: queryOf(location) }]); e.target.reset(); $('.adder', views).open = false; };
+  $('form', views).onsubmit = e => {
+    e.preventDefault();
+    keepViews([...savedViews(), { name: e.target.elements.name.value, query: queryOf(location) }]);
+    e.target.reset(); $('.adder', views).open = false;
+  };
   drawViews();
 }
 
 /* keys */
 const current = () => document.activeElement?.closest?.('.card');
-const focusOn = card => { const link = card && $('a.t', card); if (!link) return; $$('.card a.t[tabindex="0"]').forEach(one => { one.tabIndex = -1; }); link.tabIndex = 0; link.focus(); };
+const focusOn = card => {
+  const link = card && $('a.t', card); if (!link) return;
+  $$('.card a.t[tabindex="0"]').forEach(one => { one.tabIndex = -1; }); link.tabIndex = 0; link.focus();
+};
 function go(dx, dy) {
   const card = current(); if (!card) { focusOn($('.card', board || document)); return; }
   if (dy) {
     const all = layout === 'list' ? $$('.card', board) : hasLanes() ? $$(`.col[data-col=${card.dataset.s}] .card`, board) : $$('.card', card.parentElement);
     focusOn(all[all.indexOf(card) + dy]);
   } else {
-    const cols = $$('.col', card.closest('.lane') || board), row = $$('.card', card.parentElement).indexOf(card); let at = cols.indexOf(card.closest('.col')) + dx;
+    const cols = $$('.col', card.closest('.lane') || board), row = $$('.card', card.parentElement).indexOf(card);
+    let at = cols.indexOf(card.closest('.col')) + dx;
     while (cols[at] && !$('.card', cols[at])) at += dx;
     const there = cols[at] ? $$('.card', cols[at]) : []; focusOn(there[Math.min(row, there.length - 1)]);
   }
   follow();
 }
 let following;
-function follow() { const card = current(); if (pane.hidden || !card || innerWidth < 900) return; clearTimeout(following); following = setTimeout(async () => { await openPane(`/t/${card.id}/`, { push: false }); focusOn(document.getElementById(card.id)); }, 140); }
-function shift(by) { const card = current(), all = Object.keys(STATUSES); if (!card) return false; const to = all[all.indexOf(card.dataset.s) + by]; if (to) move(card.id, to); }
-function shiftLane(by) { const card = current(), lanes = $$('.lane', board || document); if (!card || !lanes.length) return false; const to = lanes[lanes.indexOf(card.closest('.lane')) + by]; if (to) move(card.id, card.dataset.s, { lane: to.dataset.lane }); }
+function follow() {
+  const card = current(); if (pane.hidden || !card || innerWidth < 900) return;
+  clearTimeout(following);
+  following = setTimeout(async () => {
+    await openPane(`/t/${card.id}/`, { push: false }); focusOn(document.getElementById(card.id));
+  }, 140);
+}
+function shift(by) {
+  const card = current(), all = Object.keys(STATUSES); if (!card) return false;
+  const to = all[all.indexOf(card.dataset.s) + by]; if (to) move(card.id, to);
+}
+function shiftLane(by) {
+  const card = current(), lanes = $$('.lane', board || document);
+  if (!card || !lanes.length) return false;
+  const to = lanes[lanes.indexOf(card.closest('.lane')) + by];
+  if (to) move(card.id, card.dataset.s, { lane: to.dataset.lane });
+}
 const onCard = run => e => { const card = current(); if (!card) return false; run(card, e); };
 /* the field of the open task */
 const edits = field => () => {
@@ -184,7 +221,8 @@ Object.assign(keys, {
   j: () => go(0, 1), k: () => go(0, -1), h: () => go(-1, 0), l: () => go(1, 0),
   ArrowDown: onCard(() => go(0, 1)), ArrowUp: onCard(() => go(0, -1)), ArrowRight: onCard(() => go(1, 0)), ArrowLeft: onCard(() => go(-1, 0)),
   'Shift+ArrowRight': () => shift(1), 'Shift+ArrowLeft': () => shift(-1), 'Shift+ArrowDown': () => shiftLane(1), 'Shift+ArrowUp': () => shiftLane(-1),
-  ' ': onCard(card => openPane(`/t/${card.id}/`)), s: edits('status'), p: edits('priority'), a: edits('assignee'), i: onCard(card => assign(card.id, 'assignee', me)), x: onCard(card => pick(card)),
+  ' ': onCard(card => openPane(`/t/${card.id}/`)), s: edits('status'), p: edits('priority'), a: edits('assignee'),
+  i: onCard(card => assign(card.id, 'assignee', me)), x: onCard(card => pick(card)),
 });
 
 /* the list: bulk edits, one batch, one undo */
@@ -197,13 +235,19 @@ function pick(card, on = !('picked' in card.dataset)) {
 }
 function prepare() {
   const first = board && $('.card a.t', board); if (first && !$('.card a.t[tabindex="0"]', board)) first.tabIndex = 0;
-  if (bulk) for (const card of $$('.card:not(:has(.pick))', board)) { const span = document.createElement('span'); span.className = 'pick'; span.innerHTML = `<input type="checkbox" tabindex="-1" aria-label="Select ${card.id}">`; card.prepend(span); }
+  if (bulk) for (const card of $$('.card:not(:has(.pick))', board)) {
+    const span = document.createElement('span'); span.className = 'pick';
+    span.innerHTML = `<input type="checkbox" tabindex="-1" aria-label="Select ${card.id}">`; card.prepend(span);
+  }
 }
 let lastPicked = null;
 board?.addEventListener('click', e => {
   const box = e.target.closest('.pick input'); if (!box) return;
   const card = box.closest('.card'), all = $$('.card', board);
-  if (e.shiftKey && lastPicked) { const [from, to] = [all.indexOf(lastPicked), all.indexOf(card)].sort((a, b) => a - b); all.slice(from, to + 1).forEach(one => pick(one, box.checked)); } else pick(card, box.checked);
+  if (e.shiftKey && lastPicked) {
+    const [from, to] = [all.indexOf(lastPicked), all.indexOf(card)].sort((a, b) => a - b);
+    all.slice(from, to + 1).forEach(one => pick(one, box.checked));
+  } else pick(card, box.checked);
   lastPicked = card;
 });
 bulk?.addEventListener('change', async e => {
@@ -211,7 +255,10 @@ bulk?.addEventListener('change', async e => {
   const answer = await send('/bulk/', { field, value, ids: refs }).catch(() => null), told = await answer?.json().catch(() => null);
   if (!answer?.ok) return say(told?.error?.message || 'The server does not answer.');
   const done = refs.length - told.failed;
-  say(`${done} of ${refs.length} changed`, async () => { const undone = await send('/undo/', { batch: told.batch }); say(undone.ok ? 'Undone' : 'Some of it was changed since'); refs.forEach(queue); });
+  say(`${done} of ${refs.length} changed`, async () => {
+    const undone = await send('/undo/', { batch: told.batch });
+    say(undone.ok ? 'Undone' : 'Some of it was changed since'); refs.forEach(queue);
+  });
   refs.forEach(queue);
 });
 bulk?.addEventListener('click', e => { if (e.target.closest('[data-act=clear]')) $$('.card[data-picked]', board).forEach(card => pick(card, false)); });
@@ -265,7 +312,10 @@ function refresh(notice) {
     if (!concerns) continue;
     if (isWriting(holder)) { remark(holder, notice); continue; }
     clearTimeout(refreshing);
-    refreshing = setTimeout(() => { if (!isWriting(holder)) htmx.ajax('GET', `/t/${item.dataset.ref}/`, { target: holder, swap: 'innerMorph', refreshes: item.dataset.ref }); }, 250);
+    refreshing = setTimeout(() => {
+      if (!isWriting(holder)) htmx.ajax('GET', `/t/${item.dataset.ref}/`, {
+        target: holder, swap: 'innerMorph', refreshes: item.dataset.ref });
+    }, 250);
   }
 }
 function remark(holder, notice) {
@@ -302,7 +352,10 @@ function listen() {
     light('0'); channel.postMessage({ on: '0' });
     if (source.readyState === EventSource.CLOSED) setTimeout(() => { source.close(); listen(); }, 5000);
   };
-  source.onmessage = message => { const notice = JSON.parse(message.data); position = message.lastEventId; notice.cursor = position; channel.postMessage({ notice }); told(notice); };
+  source.onmessage = message => {
+    const notice = JSON.parse(message.data); position = message.lastEventId;
+    notice.cursor = position; channel.postMessage({ notice }); told(notice);
+  };
   return source;
 }
 // Users without a role receive no notices.

@@ -4,10 +4,12 @@ import { $, $$, announce, icon } from './app.js';
 
 const WORD = /(?:^|[\s([<"'`])(@[\w.+-]*|#[\p{L}\p{N}_][\p{L}\p{N}_-]*|(?:TASK|EPIC)-\d*|(?:mcp|ib):\/\/[^\s<>"'`()[\]{}|]*)$/iu;
 const LONGEST = 200;
-const list = Object.assign(document.createElement('div'), { id: 'suggest', className: 'menu suggest', popover: 'manual', role: 'listbox', ariaLabel: 'Suggestions' });
+const list = Object.assign(document.createElement('div'),
+  { id: 'suggest', className: 'menu suggest', popover: 'manual', role: 'listbox', ariaLabel: 'Suggestions' });
 let area = null, word = '', chosen = 0, timer, asking;
 
-const wordOf = field => field.selectionStart === field.selectionEnd ? field.value.slice(Math.max(0, field.selectionStart - LONGEST), field.selectionStart).match(WORD)?.[1] || '' : '';
+const wordOf = field => field.selectionStart === field.selectionEnd
+  ? field.value.slice(Math.max(0, field.selectionStart - LONGEST), field.selectionStart).match(WORD)?.[1] || '' : '';
 const isOpen = () => list.isConnected && list.matches(':popover-open');
 const options = () => $$('[role=option]', list);
 
@@ -44,11 +46,13 @@ function open(found) {
 function option({ text, title, icon: glyph }, place) {
   const made = Object.assign(document.createElement('div'), { role: 'option', id: `suggest-${place}`, innerHTML: icon(glyph) });
   made.dataset.text = text;
-  for (const [css, words] of [['tt', title || text], ['ref', title ? text : '']]) made.append(Object.assign(document.createElement('span'), { className: css, textContent: words }));
+  for (const [css, words] of [['tt', title || text], ['ref', title ? text : '']])
+    made.append(Object.assign(document.createElement('span'), { className: css, textContent: words }));
   return made;
 }
 /* where the word begins: the same text in a box of the same shape */
-const SHAPE = ['boxSizing', 'width', 'borderTopWidth', 'borderLeftWidth', 'borderRightWidth', 'paddingTop', 'paddingLeft', 'paddingRight', 'font', 'letterSpacing', 'tabSize', 'overflowWrap'];
+const SHAPE = ['boxSizing', 'width', 'borderTopWidth', 'borderLeftWidth', 'borderRightWidth', 'paddingTop',
+  'paddingLeft', 'paddingRight', 'font', 'letterSpacing', 'tabSize', 'overflowWrap'];
 function caret(field) {
   const twin = document.createElement('div'), mark = document.createElement('span'), css = getComputedStyle(field), box = field.getBoundingClientRect();
   for (const name of SHAPE) twin.style[name] = css[name];
@@ -65,7 +69,8 @@ function take(made) {
   close();
   area.setSelectionRange(end - word.length, end);
   // So that the browser's undo reverts it; it also fires input events.
-  if (!document.execCommand('insertText', false, goesOn ? text : `${text} `)) area.setRangeText(goesOn ? text : `${text} `, area.selectionStart, area.selectionEnd, 'end');
+  if (!document.execCommand('insertText', false, goesOn ? text : `${text} `))
+    area.setRangeText(goesOn ? text : `${text} `, area.selectionStart, area.selectionEnd, 'end');
 }
 
 function attend(field) {

@@ -3,7 +3,8 @@ import { $, $$ } from './app.js';
 
 const sources = new Map();
 const isDark = () => (document.documentElement.dataset.theme || (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light')) === 'dark';
-const seen = new IntersectionObserver(entries => entries.filter(entry => entry.isIntersecting).forEach(({ target }) => { seen.unobserve(target); frame(target); }));
+const seen = new IntersectionObserver(entries => entries.filter(entry => entry.isIntersecting)
+  .forEach(({ target }) => { seen.unobserve(target); frame(target); }));
 
 export const draw = within => $$('.mermaid-src:not(:has(iframe))', within).forEach(figure => seen.observe(figure));
 
