@@ -57,7 +57,9 @@ def parallel(arguments: list[str]) -> list[str]:
         or any(argument.startswith("-n") for argument in arguments)
     ):
         return arguments
-    return ["-n", str(WORKERS), "--dist", "loadfile", "--durations", "25", *arguments]
+    # xdist would put the files with the most tests first, and those that start processes last.
+    in_order = ["--dist", "loadfile", "--no-loadscope-reorder"]
+    return ["-n", str(WORKERS), *in_order, "--durations", "25", *arguments]
 
 
 def sqlite_pass(servers: ExitStack) -> Pass:
