@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from backlog_site.devserver.embedded import throwaway_postgres
 from tests.databases import postgres_template, sqlite_template
+from tests.servers.postgres import throwaway_postgres
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".pytest_cache"

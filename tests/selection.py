@@ -25,6 +25,7 @@ ONE_DATABASE = (
     "mcp/test_nothing_ignored.py",
     "mcp/test_prompt_names.py",
     "mcp/test_stdio.py",
+    "servers/",
 )
 PROCESS_FIXTURES = {"site", "library"}
 PROCESS = (
