@@ -76,9 +76,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("slow")
         if place(item).startswith(ONE_DATABASE) or not may_use_database(item):
             item.add_marker("one_database")
-    if connection.vendor == "postgresql":
-        leave_out(config, items, "one_database")
-    if hasattr(config, "workerinput"):
+    if hasattr(config, "workerinput"):  # files that are named run whole, in one process
+        if connection.vendor == "postgresql":
+            leave_out(config, items, "one_database")
         items.sort(key=length_rank)
 
 
