@@ -73,7 +73,7 @@ audit: $(DEVELOPMENT) ## known holes in the pinned packages (asks pypi.org)
 .PHONY: faults
 faults: $(DEVELOPMENT) ## what breaks on purpose, and many at once: on SQLite and on PostgreSQL
 	@$(BIN)/python -m tests.faults.nginx
-	@exec $(BIN)/python -m tests.run --db both $(FAULTS) $(ARGS)
+	@FAULTS_FULL=1 $(BIN)/python -m tests.run --db both $(FAULTS) $(ARGS)
 
 .PHONY: lint
 lint: $(DEVELOPMENT) ## style, language, types, import rules, missing migrations

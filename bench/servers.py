@@ -16,14 +16,9 @@ import httpx
 import psutil
 import psycopg
 
-from backlog_site.devserver.embedded import (
-    free_port,
-    spawn,
-    stop,
-    throwaway_postgres,
-    throwaway_valkey,
-)
+from backlog_site.devserver.embedded import free_port, spawn, stop, throwaway_valkey
 from bench.calls import BenchFailed
+from tests.servers.postgres import throwaway_postgres
 
 ROOT = Path(__file__).resolve().parent.parent
 STARTED_WITHIN = 180.0

@@ -8,7 +8,6 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import django
 import pytest
@@ -20,12 +19,7 @@ from pytest_django.plugin import DjangoDbBlocker, blocking_manager_key
 from backlog_site.devserver.embedded import throwaway_valkey, valkey_answers
 from tests import databases
 
-pytest_plugins = ["tests.people"]
-
-
-# Each test of these folders starts processes, or uses a site in separate processes.
-PROCESS_FOLDERS = ("concurrency", "faults", "mcp")
-PROCESS_FIXTURES = {"site", "library_site"}
+pytest_plugins = ["tests.people", "tests.selection"]
 
 
 def start_services() -> None:
@@ -78,13 +72,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
         for name in ("DJANGO_SETTINGS_MODULE", "REDIS_URL", "BACKLOG_DATA_DIR"):
             os.environ.pop(name, None)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        folder = item.path.relative_to(Path(__file__).parent).parts[0]
-        if folder in PROCESS_FOLDERS or PROCESS_FIXTURES & set(getattr(item, "fixturenames", ())):
-            item.add_marker("process")
 
 
 @pytest.fixture(scope="session")

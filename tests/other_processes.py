@@ -11,6 +11,8 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
+from tests.servers.forks import ForkedPython
+
 ROOT = Path(__file__).resolve().parent.parent
 PRELUDE = "import django; django.setup()\n"
 # A timeout for a process that hangs; nothing is measured with it.
@@ -36,7 +38,7 @@ def environment(folder: Path, database_url: str) -> dict[str, str]:
 
 def start(variables: dict[str, str], code: str, *arguments: Any) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", PRELUDE + code, *map(str, arguments)]
-    return subprocess.Popen(
+    return ForkedPython(
         command, cwd=ROOT, env=variables, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
 

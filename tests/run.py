@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from backlog_site.devserver.embedded import throwaway_postgres
 from tests.databases import postgres_template, sqlite_template
+from tests.servers.postgres import throwaway_postgres
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".pytest_cache"
@@ -57,7 +57,9 @@ def parallel(arguments: list[str]) -> list[str]:
         or any(argument.startswith("-n") for argument in arguments)
     ):
         return arguments
-    return ["-n", str(WORKERS), "--dist", "loadfile", "--durations", "25", *arguments]
+    # xdist would put the files with the most tests first, and those that start processes last.
+    in_order = ["--dist", "loadfile", "--no-loadscope-reorder"]
+    return ["-n", str(WORKERS), *in_order, "--durations", "25", *arguments]
 
 
 def sqlite_pass(servers: ExitStack) -> Pass:

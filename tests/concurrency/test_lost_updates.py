@@ -13,10 +13,13 @@ from resources_app.models import Change, Revision, Task
 from resources_app.writing import write_path
 from tests.concurrency.crew import line_up, send, together
 from tests.factories import make_task, system, task_uri
+from tests.repeats import IS_FULL
 
 # Every tenth edit adds a line; the others count up in the writer's own line. The text stays short,
 # so that the processes contend for the row and not for CPU.
 APPENDS = 10
+# Proves the same of a history of thousands of versions.
+LONG_RUN = [(8, 500)] if IS_FULL else []
 
 
 def edit_in_turn(writer: int, edits: int) -> int:
@@ -63,7 +66,7 @@ def _at(task: Task, version: int) -> str:
     return str(revisions.document_at("task", task.pk, version)["description"])
 
 
-@pytest.mark.parametrize(("writers", "edits"), [(16, 100), (8, 500)])
+@pytest.mark.parametrize(("writers", "edits"), [(16, 100), *LONG_RUN])
 def test_no_edit_is_lost_among_many_writers(
     variables: dict[str, str], writers: int, edits: int
 ) -> None:

@@ -1,4 +1,4 @@
-"""Test twenty processes that create a hundred objects each at once: every number is used once,
+"""Test twenty processes that create many objects each at once: every number is used once,
 without gaps.
 """
 
@@ -7,8 +7,9 @@ from itertools import chain
 from resources_app.models import Task
 from tests.concurrency.crew import line_up, send, together
 from tests.factories import make_epic, make_task, system
+from tests.repeats import repeats
 
-CREATORS, EACH = 20, 100
+CREATORS, EACH = 20, repeats(24, full=100)
 
 
 def create_in_turn(creator: int) -> list[str]:

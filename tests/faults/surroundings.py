@@ -14,8 +14,9 @@ import httpx
 import psycopg
 import redis
 
-from backlog_site.devserver.embedded import end_group, spawn
+from backlog_site.devserver.embedded import end_group
 from tests.mcp.site import ROOT, Site, running_site
+from tests.servers.forks import fork
 
 # A timeout for a test that hangs; nothing is measured with it.
 PATIENCE_SECONDS = 180
@@ -66,7 +67,7 @@ def eventually(condition: Callable[[], Any]) -> bool:
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.2)
+        time.sleep(0.05)
     return True
 
 
@@ -100,7 +101,7 @@ def celery(site: Site, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run a worker or a beat, and kill it at the end without a graceful shutdown."""
     with site.log.open("ab") as output:
         command = [sys.executable, "-m", "celery", "--quiet", "--app", "backlog_site", *arguments]
-        process = spawn(command, output=output, environment=site.environment, folder=ROOT)
+        process = fork(command, output=output, environment=site.environment, folder=ROOT)
     try:
         yield process
     finally:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from django.db import connection
 
-from backlog_site.devserver.embedded import running_postgres, running_valkey
+from backlog_site.devserver.embedded import running_valkey
 from tests.faults.surroundings import (
     append,
     append_batch,
@@ -27,6 +27,7 @@ from tests.faults.surroundings import (
 )
 from tests.mcp.clients import modern
 from tests.mcp.site import Site
+from tests.servers.postgres import running_postgres
 
 pytestmark = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="SQLite has no server that could be killed"

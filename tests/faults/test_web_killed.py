@@ -1,4 +1,4 @@
-"""Test kill -9 of the web process at a hundred random moments of a batch: it is there whole or not
+"""Test kill -9 of the web process at random moments of a batch: it is there whole or not
 at all, and its key tells which.
 """
 
@@ -18,8 +18,9 @@ from backlog_site.devserver.embedded import free_port
 from tests.faults.surroundings import append_batch, eventually, lines, served, token_of
 from tests.mcp.site import Site
 from tests.other_processes import start
+from tests.repeats import repeats
 
-KILLS, BATCH = 100, 20
+KILLS, BATCH = repeats(20, full=100), 20
 
 # Forked from a fully loaded process, a web process is ready at once.
 WEB = """
@@ -65,7 +66,7 @@ def send(http: httpx.Client, site: Site, uris: list[str], line: str) -> bool:
     return append_batch(http, site, uris * (BATCH // 2), line, key=line).status_code == 200
 
 
-def test_a_web_process_killed_a_hundred_times_leaves_every_batch_whole(redis_url: str) -> None:
+def test_a_web_process_killed_again_and_again_leaves_every_batch_whole(redis_url: str) -> None:
     with served(redis_url, BACKLOG_LOCK_SECONDS="30") as (site, http, first):
         second = f"mcp://backlog/tasks/{site.elsewhere.create(values={'title': 'Beside'}, by='alice')}/description"
         uris, port = [first, second], free_port()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from backlog_site.devserver.embedded import end_group, running_postgres, running_valkey
+from backlog_site.devserver.embedded import end_group, running_valkey
 from resources_app.intelligencebank.fake.service import FakeIB
 from tests.faults.fixture.settings import TICK_SECONDS
 from tests.faults.surroundings import (
@@ -33,6 +33,7 @@ from tests.intelligencebank.mirrors import all_ids
 from tests.intelligencebank.worlds import SERVICE, SERVICE_PASSWORD, fill_tenant, running_fake
 from tests.mcp.site import Site
 from tests.other_processes import run
+from tests.servers.postgres import running_postgres
 
 JOBS = 20
 ROWS, TASKS = 300, 300

@@ -4,6 +4,7 @@ process elsewhere.
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -16,8 +17,9 @@ from typing import Any
 
 import httpx
 
-from backlog_site.devserver.embedded import free_port, spawn, stop
+from backlog_site.devserver.embedded import free_port, stop
 from tests import databases
+from tests.servers.forks import ForkedPython, fork
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 60
@@ -29,7 +31,7 @@ class Elsewhere:
     """
 
     def __init__(self, environment: dict[str, str]) -> None:
-        self._process = subprocess.Popen(
+        self._process = ForkedPython(
             [
                 sys.executable,
                 "-c",
@@ -149,7 +151,7 @@ def web_processes(
         *(
             sys.executable,
             "-m",
-            "uvicorn",
+            "tests.servers.web",
             "backlog_site.asgi:application",
             "--port",
             str(port),
@@ -166,13 +168,27 @@ def web_processes(
             "1",
         ),
     ]
+    _wait_until_free(port)
     with log.open("ab") as output:
-        process = spawn(command, output=output, environment=environment, folder=ROOT)
+        process = fork(command, output=output, environment=environment, folder=ROOT)
     try:
         _wait_until_it_answers(port, process, log)
         yield process
     finally:
         stop(process)
+
+
+def _wait_until_free(port: int) -> None:
+    """Wait for a killed server's processes to end: the last of them closes the socket."""
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            assert time.monotonic() < deadline, f"port {port} is still in use"
+            time.sleep(0.02)
+        else:
+            return
 
 
 def _wait_until_it_answers(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
@@ -181,7 +197,7 @@ def _wait_until_it_answers(port: int, process: subprocess.Popen[bytes], log: Pat
         try:
             httpx.get(f"http://127.0.0.1:{port}/mcp", timeout=2, trust_env=False)
         except httpx.TransportError:
-            time.sleep(0.1)
+            time.sleep(0.05)
         else:
             return
     raise AssertionError(f"The site did not start:\n{log.read_text(errors='replace')}")

@@ -7,9 +7,13 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args, get_type_hints
 
-from resources_app.intelligencebank.client import EXPIRED
-
-AUTH_ERRORS = tuple(sorted(EXPIRED))
+# What IntelligenceBank says of a session that has ended.
+AUTH_ERRORS = (
+    "Invalid request",
+    "Invalid response",
+    "No valid session. Authentication is required",
+    "error.authentication.required",
+)
 TOUCHES = ("move", "tag", "permission", "folder_move")
 
 
