@@ -8,6 +8,7 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 
 from resources_app.addresses import uris
+from resources_app.addresses.hidden_refs import NAMING_FIELDS
 from resources_app.addresses.intelligencebank import uri_of_mirrored
 from resources_app.errors import PermissionDenied, ValidationFailed
 from resources_app.fields.declarations import FIELDS, field_of, parse_ref, writable_names
@@ -52,6 +53,11 @@ def _value(thing: Any, name: str) -> Any:
     if name == "due_date":
         return thing.due_date.isoformat() if thing.due_date else None
     return getattr(thing, name)
+
+
+def named_by(thing: Versioned) -> Document:
+    """Return the fields of the document that name other items."""
+    return {name: _value(thing, name) for name in NAMING_FIELDS} if isinstance(thing, Task) else {}
 
 
 def uri_of(thing: Versioned | IBFolder | IBResource) -> str:
