@@ -3,6 +3,7 @@ columns.
 """
 
 import datetime
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib.auth.models import Group, User
@@ -32,7 +33,7 @@ def document_of(thing: Versioned) -> Document:
     """Return every field that can change, including `archived_at`: exactly the fields a revision
     must restore.
     """
-    document: Document = {name: _value(thing, name) for name in writable_names(thing.KIND)}
+    document = part_of(thing, writable_names(thing.KIND))
     document["archived_at"] = thing.archived_at.isoformat() if thing.archived_at else None
     if isinstance(thing, Resource):
         document["path"] = thing.path
@@ -55,9 +56,14 @@ def _value(thing: Any, name: str) -> Any:
     return getattr(thing, name)
 
 
+def part_of(thing: Versioned, names: Iterable[str]) -> Document:
+    """Return some writable fields of the document. Deferred columns of the others are not read."""
+    return {name: _value(thing, name) for name in names}
+
+
 def named_by(thing: Versioned) -> Document:
     """Return the fields of the document that name other items."""
-    return {name: _value(thing, name) for name in NAMING_FIELDS} if isinstance(thing, Task) else {}
+    return part_of(thing, NAMING_FIELDS) if isinstance(thing, Task) else {}
 
 
 def uri_of(thing: Versioned | IBFolder | IBResource) -> str:
