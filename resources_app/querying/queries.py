@@ -6,7 +6,7 @@ import base64
 import binascii
 import datetime
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -61,6 +61,8 @@ _TEXTS = ("description", "evidence", "blocked_reason", "references")
 Pairs = Sequence[tuple[str, str]]
 Rows = QuerySet[Any]
 Model = type[Task] | type[Epic]
+# Adds columns that are the same for all callers.
+Annotate = Callable[[Any], Rows]
 
 
 @dataclass(frozen=True)
@@ -188,22 +190,25 @@ def _hidden_epics(user: Person) -> list[str]:
     ] or [NO_EPIC]
 
 
-def fetch_live(model: Model, user: Person, query: CollectionQuery) -> Page:
-    """Return a page of the live items the user can see.
+def fetch_live(
+    model: Model, user: Person, query: CollectionQuery, annotate: Annotate | None = None
+) -> Page:
+    """Return a page of the live items the user can see, with the columns `annotate` adds.
 
     The total usually comes from the counters.
     """
     query = as_seen_by(user, query)
 
     def rows() -> Rows:
-        return model.objects.live().visible_to(user)
+        visible = model.objects.live().visible_to(user)
+        return annotate(visible) if annotate else visible
 
     if not _is_tallied(query) or not may_read(user):
         return fetch_page(rows(), query)
     total = counters.count(model, user, query.conditions)
     if query.cursor:
         return _as_page(list(_paged(rows(), query)), query, total)
-    key = ("page", model, sight_of(user), query)
+    key = ("page", model, sight_of(user), query, annotate)
     return _as_page(prepared(key, lambda: _paged(rows(), query)).run(), query, total)
 
 
