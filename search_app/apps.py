@@ -13,7 +13,7 @@ class SearchConfig(AppConfig):
         from search_app.index import rebuild, write  # noqa: F401, PLC0415  # some register jobs
         from search_app.semantic import worker  # noqa: F401, PLC0415  # some register jobs
 
-        change_log.listen(write.follow)
+        change_log.listen_to_groups(write.follow)
         change_log.listen_to_mirror(write.follow_mirror)
         querysets.use_text_search(search.matching_numbers)
         snapshots.use_text_index(search.IndexedText)

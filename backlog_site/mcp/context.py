@@ -41,10 +41,17 @@ class Watches(Protocol):
 
 @dataclass(frozen=True)
 class Request:
+    """Hold the request of a caller.
+
+    `is_authenticated` says that its transport has just checked the token. A pipe stays open for
+    hours, so its requests check the token themselves.
+    """
+
     caller: Caller
     request_id: str = ""
     address: str = ""
     watches: Watches | None = None
+    is_authenticated: bool = False
 
 
 _request: contextvars.ContextVar[Request] = contextvars.ContextVar("mcp_request")

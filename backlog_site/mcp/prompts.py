@@ -17,7 +17,7 @@ from backlog_site.serving.database_threads import in_thread
 from resources_app.addresses.uris import build
 from resources_app.errors import BacklogError, ValidationFailed
 from resources_app.reading.by_address import read
-from resources_app.reading.serializers import item_line
+from resources_app.reading.serializers import item_line, line_query
 
 
 async def plan_epic(epic_id: str) -> str:
@@ -107,21 +107,22 @@ def _saying_why(function: Callable[..., Any]) -> Callable[..., Any]:
 def _epic(epic_id: str) -> tuple[Any, Any]:
     actor = current_actor()
     return read(actor, build("epics", epic_id)).contents, _lines(
-        read(actor, build("epics", epic_id, "tasks")).contents
+        read(actor, build("epics", epic_id, "tasks", query=[line_query("task")])).contents
     )
 
 
 def _open_tasks(limit: str) -> Any:
     query = [("status", "open"), ("priority", "none"), ("sort", "created_at"), ("limit", limit)]
+    query.append(line_query("task"))
     return _lines(read(current_actor(), build("tasks", query=query)).contents)
 
 
 def _recent(username: str) -> tuple[Any, Any]:
     actor = current_actor()
-    query = [("status", "in_progress"), ("status", "blocked"), ("limit", "50")]
+    query = [("status", "in_progress"), ("status", "blocked"), ("limit", "50"), line_query("task")]
     if username:
         query.append(("assignee", username))
-    changed = [("sort", "updated_at"), ("order", "desc"), ("limit", "20")]
+    changed = [("sort", "updated_at"), ("order", "desc"), ("limit", "20"), line_query("task")]
     moving = read(actor, build("tasks", query=query)).contents
     return _lines(read(actor, build("tasks", query=changed)).contents), _lines(moving)
 

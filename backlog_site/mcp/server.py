@@ -12,7 +12,7 @@ from mcp_server import mcp_server as published
 
 from backlog_site.mcp import prompts, resources, subscribing, usage
 from backlog_site.mcp.auth import caller_with
-from backlog_site.mcp.context import acting_as, current_actor, current_request
+from backlog_site.mcp.context import Caller, acting_as, current_actor, current_request
 from backlog_site.mcp.errors import translate_errors
 from backlog_site.serving.database_threads import in_thread
 from resources_app.errors import ValidationFailed
@@ -116,8 +116,9 @@ async def discover(
 async def act_for_caller(ctx: ServerRequestContext, call_next: CallNext) -> HandlerResult:
     """Bind the caller's actor, as a middleware, for `current_actor()`."""
     request = current_request()
-    # Over stdio the same caller stays for hours; the token may have been revoked since then.
-    caller = await caller_with(request.caller.secret)
+    caller: Caller | None = request.caller
+    if not request.is_authenticated:
+        caller = await caller_with(request.caller.secret)
     if caller is None:
         raise MCPError(UNAUTHENTICATED, "The token is no longer valid.")
     how = {"agent": _agent(ctx), "request_id": request.request_id, "address": request.address}

@@ -18,7 +18,7 @@ from resources_app.reading import read_many
 from resources_app.reading.by_address import read
 from resources_app.reading.read_many import MAX_TOKENS
 from resources_app.reading.registry import REGISTRY
-from resources_app.reading.serializers import created_json, item_line
+from resources_app.reading.serializers import created_json, item_line, line_query
 from resources_app.writing import batches, write_path
 from search_app.context import DEFAULT_TOKENS, build_context
 from search_app.search import search_unified
@@ -151,6 +151,7 @@ class BacklogTools(Toolset):
         pairs = [("status", word) for word in statuses] + [
             (k, str(v)) for k, v in _given(given).items()
         ]
+        pairs += [] if given["aggregate"] else [line_query(type)]
         page: Answer = read(current_actor(), build(f"{type}s", query=pairs)).contents
         return (
             page | {"results": [item_line(item) for item in page["results"]]}

@@ -131,7 +131,7 @@ async def _authenticate(headers: Headers) -> Caller:
 def _bind(scope: Scope, caller: Caller) -> None:
     request_id = uuid.uuid4().hex
     address = (scope.get("client") or ("",))[0]
-    bind_request(Request(caller, request_id, address))
+    bind_request(Request(caller, request_id, address, is_authenticated=True))
     known = {"request_id": request_id, "user_id": caller.user.pk}
     structlog.contextvars.bind_contextvars(**known)
     scope.get("line", {}).update(known, ip=address)

@@ -38,7 +38,7 @@ class Mask:
         given = list(documents)
         if self._sees_all:
             return given
-        self._look_up(_refs_in([document.get(name) for document in given for name in _NAMING]))
+        self.look_up(given)
         return [
             {
                 name: self._masked(value) if name in _NAMING else value
@@ -86,8 +86,12 @@ class Mask:
             )
         return hidden
 
-    def _look_up(self, refs: Iterable[str]) -> None:
-        unknown = {ref for ref in refs if ref not in self._visible}
+    def look_up(self, documents: Iterable[Document]) -> None:
+        """Find out which of the ids in the documents the user can see, with one query."""
+        if self._sees_all:
+            return
+        named = [document.get(name) for document in documents for name in _NAMING]
+        unknown = {ref for ref in _refs_in(named) if ref not in self._visible}
         if unknown:
             seen = visible_refs(self._user, unknown)
             self._visible |= {ref: ref in seen for ref in unknown}

@@ -32,7 +32,11 @@ MAX_CLIENT = 150
 # here.
 Listener = Callable[[Change, Versioned], None]
 _listeners: list[Listener] = []
-_held: ContextVar[list[tuple[Change, Versioned]] | None] = ContextVar("held", default=None)
+# Called with all changes that were recorded together, such as those of a batch.
+Recorded = tuple[Change, Versioned]
+GroupListener = Callable[[Sequence[Recorded]], None]
+_group_listeners: list[GroupListener] = []
+_held: ContextVar[list[Recorded] | None] = ContextVar("held", default=None)
 
 
 class _CurrentTransaction(Func):
@@ -48,7 +52,11 @@ def listen(listener: Listener) -> None:
     _listeners.append(listener)
 
 
-def record(
+def listen_to_groups(listener: GroupListener) -> None:
+    _group_listeners.append(listener)
+
+
+def make_change(
     actor: Actor,
     thing: Versioned,
     *,
@@ -59,7 +67,8 @@ def record(
     batch: uuid.UUID | None = None,
     at: datetime.datetime | None = None,
 ) -> Change:
-    change = Change(
+    """Return the change that describes the current version of an object, not yet saved."""
+    return Change(
         txid=_CurrentTransaction() if connection.vendor == "postgresql" else 0,
         kind=thing.KIND,
         object_id=thing.pk,
@@ -79,18 +88,26 @@ def record(
         request_id=actor.request_id[:MAX_REQUEST_ID],
         created_at=at or actor.moment,
     )
-    change.save(force_insert=True)
+
+
+def record(recorded: Sequence[Recorded]) -> None:
+    """Save changes in the given order and call the listeners once for all of them."""
+    if not recorded:
+        return
+    Change.objects.bulk_create(change for change, _ in recorded)
     sequencing.follow_write()
     if (held := _held.get()) is None:
-        _call_listeners(change, thing)
+        _call_listeners(recorded)
     else:
-        held[:] = [(change, thing)]
-    return change
+        held[:] = recorded[-1:]
 
 
-def _call_listeners(change: Change, thing: Versioned) -> None:
-    for listener in _listeners:
-        listener(change, thing)
+def _call_listeners(recorded: Sequence[Recorded]) -> None:
+    for change, thing in recorded:
+        for listener in _listeners:
+            listener(change, thing)
+    for group_listener in _group_listeners:
+        group_listener(recorded)
 
 
 @contextmanager
@@ -101,15 +118,14 @@ def listeners_called_once() -> Iterator[None]:
     span several transactions; the listeners run in a separate one. A kill before that leaves the
     index stale until the sweep repairs it.
     """
-    held: list[tuple[Change, Versioned]] = []
+    held: list[Recorded] = []
     token = _held.set(held)
     try:
         yield
     finally:
         _held.reset(token)
         with transaction.atomic():
-            for change, thing in held:
-                _call_listeners(change, thing)
+            _call_listeners(held)
 
 
 # Mirrored rows are written a page at a time and have neither author nor revisions.

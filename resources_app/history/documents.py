@@ -3,11 +3,13 @@ columns.
 """
 
 import datetime
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib.auth.models import Group, User
 
 from resources_app.addresses import uris
+from resources_app.addresses.hidden_refs import NAMING_FIELDS
 from resources_app.addresses.intelligencebank import uri_of_mirrored
 from resources_app.errors import PermissionDenied, ValidationFailed
 from resources_app.fields.declarations import FIELDS, field_of, parse_ref, writable_names
@@ -31,7 +33,7 @@ def document_of(thing: Versioned) -> Document:
     """Return every field that can change, including `archived_at`: exactly the fields a revision
     must restore.
     """
-    document: Document = {name: _value(thing, name) for name in writable_names(thing.KIND)}
+    document = part_of(thing, writable_names(thing.KIND))
     document["archived_at"] = thing.archived_at.isoformat() if thing.archived_at else None
     if isinstance(thing, Resource):
         document["path"] = thing.path
@@ -52,6 +54,16 @@ def _value(thing: Any, name: str) -> Any:
     if name == "due_date":
         return thing.due_date.isoformat() if thing.due_date else None
     return getattr(thing, name)
+
+
+def part_of(thing: Versioned, names: Iterable[str]) -> Document:
+    """Return some writable fields of the document. Deferred columns of the others are not read."""
+    return {name: _value(thing, name) for name in names}
+
+
+def named_by(thing: Versioned) -> Document:
+    """Return the fields of the document that name other items."""
+    return part_of(thing, NAMING_FIELDS) if isinstance(thing, Task) else {}
 
 
 def uri_of(thing: Versioned | IBFolder | IBResource) -> str:

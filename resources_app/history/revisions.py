@@ -2,7 +2,7 @@
 edits.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -60,14 +60,18 @@ def snapshot_due(thing: Versioned, weight: int, document: Document) -> bool:
     return weight > max(whole, MIN_WEIGHT) or thing.version - thing.snapshot_version >= MAX_DELTAS
 
 
-def write_revision(change: Change, delta: Delta, snapshot: Document | None) -> Revision:
-    return Revision.objects.create(
-        change=change,
-        kind=change.kind,
-        object_id=change.object_id,
-        version=change.version,
-        delta=delta,
-        snapshot=snapshot,
+def write_revisions(written: Iterable[tuple[Change, Delta, Document | None]]) -> None:
+    """Save the delta and the snapshot, if one is due, of each recorded change."""
+    Revision.objects.bulk_create(
+        Revision(
+            change=change,
+            kind=change.kind,
+            object_id=change.object_id,
+            version=change.version,
+            delta=delta,
+            snapshot=snapshot,
+        )
+        for change, delta, snapshot in written
     )
 
 

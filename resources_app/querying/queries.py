@@ -6,7 +6,7 @@ import base64
 import binascii
 import datetime
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from django.db.models import Count, F, QuerySet
 from resources_app.addresses.hidden_refs import NO_EPIC, Mask, visible_refs
 from resources_app.database.prepared import prepared
 from resources_app.errors import ValidationFailed
-from resources_app.fields.declarations import HIDDEN, parse_ref
+from resources_app.fields.declarations import FIELDS, HIDDEN, parse_ref
 from resources_app.identity.roles import Person, is_admin, may_read, sight_of
 from resources_app.models import Epic, Task
 from resources_app.models.backlog import Item
@@ -50,13 +50,15 @@ GROUPS = {
     "label": "label_rows__name",
 }
 TASK_GROUPS = GROUPS | {"epic_id": "epic_id"}
-_PAGING = ("limit", "offset", "cursor", "sort", "order")
+_PAGING = ("limit", "offset", "cursor", "sort", "order", "fields")
 _AGGREGATE = ("aggregate", "group_by")
 _TEXTS = ("description", "evidence", "blocked_reason", "references")
 
 Pairs = Sequence[tuple[str, str]]
 Rows = QuerySet[Any]
 Model = type[Task] | type[Epic]
+# Adds columns that are the same for all callers.
+Annotate = Callable[[Any], Rows]
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ class CollectionQuery:
     descending: bool = True
     aggregate: bool = False
     group_by: str = ""
+    # The fields of each item to return; empty for all of them.
+    fields: tuple[str, ...] = ()
     given: frozenset[str] = field(default_factory=frozenset)
 
 
@@ -197,22 +201,25 @@ def _hidden_epics(user: Person) -> list[str]:
     ] or [NO_EPIC]
 
 
-def fetch_live(model: Model, user: Person, query: CollectionQuery) -> Page:
-    """Return a page of the live items the user can see.
+def fetch_live(
+    model: Model, user: Person, query: CollectionQuery, annotate: Annotate | None = None
+) -> Page:
+    """Return a page of the live items the user can see, with the columns `annotate` adds.
 
     The total usually comes from the counters.
     """
     query = as_seen_by(user, query)
 
     def rows() -> Rows:
-        return model.objects.live().visible_to(user)
+        visible = model.objects.live().visible_to(user)
+        return annotate(visible) if annotate else visible
 
     if not _is_tallied(query) or not may_read(user):
         return fetch_page(rows(), query)
     total = counters.count(model, user, query.conditions)
     if query.cursor:
         return _as_page(list(_paged(rows(), query)), query, total)
-    key = ("page", model, sight_of(user), query)
+    key = ("page", model, sight_of(user), query, annotate)
     return _as_page(prepared(key, lambda: _paged(rows(), query)).run(), query, total)
 
 
@@ -221,16 +228,20 @@ def _paged(rows: Rows, query: CollectionQuery) -> Rows:
     ordered = _order(select(rows, query), query)
     if query.cursor:
         ordered = _after(ordered, query)
-    return lightened(ordered.select_related("assignee"), _TEXTS)[
+    return lightened(ordered.select_related("assignee"), _texts(query), _TEXTS)[
         query.offset : query.offset + query.limit + 1
     ]
+
+
+def _texts(query: CollectionQuery) -> list[str]:
+    return [name for name in _TEXTS if not query.fields or name in query.fields]
 
 
 def _as_page(found: list[Any], query: CollectionQuery, total: int) -> Page:
     page = found[: query.limit]
     page = page[: first_within(page)]
     cursor = _cursor_after(page[-1], query) if len(found) > len(page) else None
-    return Page(complete(page, _TEXTS), total, cursor)
+    return Page(complete(page, _texts(query)), total, cursor)
 
 
 def _is_tallied(query: CollectionQuery) -> bool:
@@ -338,7 +349,15 @@ _SETTINGS: dict[str, Any] = {
     "order": lambda name, value: {"descending": one_of(name, value, ("asc", "desc")) == "desc"},
     "aggregate": lambda name, value: {"aggregate": bool(one_of(name, value, ("count",)))},
     "group_by": lambda name, value: {"group_by": one_of(name, value, tuple(TASK_GROUPS))},
+    "fields": lambda name, value: {
+        "fields": tuple(dict.fromkeys(word.strip() for word in value.split(",")))
+    },
 }
+
+
+def field_names(kind: str) -> list[str]:
+    """Return the fields of an item in a list, by which `fields` selects."""
+    return [*FIELDS[kind], *(["parent_id"] if kind == Task.KIND else [])]
 
 
 def _check_together(query: CollectionQuery, model: type[Item]) -> CollectionQuery:
@@ -348,6 +367,10 @@ def _check_together(query: CollectionQuery, model: type[Item]) -> CollectionQuer
         )
     if query.group_by and model is not Task:
         one_of("group_by", query.group_by, tuple(GROUPS))
+    for name in query.fields:
+        one_of("fields", name, field_names(model.KIND))
+    if query.fields and query.aggregate:
+        raise ValidationFailed("Use fields or aggregate, not both.", field="fields")
     if query.cursor and "offset" in query.given:
         raise ValidationFailed("Use cursor or offset, not both.", field="offset")
     if "sort" in query.given and "order" not in query.given:

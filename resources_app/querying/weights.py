@@ -8,7 +8,7 @@ load 400 MB into the process before it is cut.
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import Case, F, Func, IntegerField, QuerySet, When
+from django.db.models import Case, F, Func, IntegerField, QuerySet, Value, When
 from django.db.models.functions import Coalesce
 
 # Characters on SQLite, bytes on PostgreSQL: the length each computes without reading the text
@@ -32,17 +32,18 @@ class _Length(Func):
         )
 
 
-def lightened(rows: Rows, columns: Sequence[str]) -> Rows:
-    """Annotate each row with the weight of `columns`, and omit those columns from heavy rows."""
-    weight: Any = sum(
-        (Coalesce(_Length(name), 0) for name in columns[1:]), Coalesce(_Length(columns[0]), 0)
-    )
+def lightened(rows: Rows, columns: Sequence[str], texts: Sequence[str] = ()) -> Rows:
+    """Annotate each row with the weight of `columns`, and omit those columns from heavy rows.
+
+    The other columns of `texts` are omitted from every row.
+    """
+    weight: Any = sum((Coalesce(_Length(name), 0) for name in columns), Value(0))
     fields = {name: rows.model._meta.get_field(name) for name in columns}
     light = {
         f"{_PREFIX}{name}": Case(When(weight__lte=LIGHT, then=F(name)), output_field=field)
         for name, field in fields.items()
     }
-    lightened_rows: Rows = rows.annotate(weight=weight, **light).defer(*columns)
+    lightened_rows: Rows = rows.annotate(weight=weight, **light).defer(*columns, *texts)
     return lightened_rows
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from resources_app.addresses.hidden_refs import Mask
+from resources_app.addresses.hidden_refs import NAMING_FIELDS, Mask
 from resources_app.addresses.targets import Target, field_target, item_target, visible_thing
 from resources_app.history import change_log
 from resources_app.history.etags import make_etag
@@ -12,6 +12,7 @@ from resources_app.models.base import Versioned
 from resources_app.querying.queries import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
+    CollectionQuery,
     Model,
     Page,
     Rows,
@@ -24,8 +25,11 @@ from resources_app.querying.queries import (
     query_of,
     whole_number,
 )
-from resources_app.reading.result import Reading, ReadRequest, computed
+from resources_app.reading.result import Reading, ReadRequest, computed, content_etag
 from resources_app.reading.serializers import change_json, items_json, version_json
+
+# The fields of an item that can change without a new version.
+_BESIDE_VERSION = ("assignee", *NAMING_FIELDS, "parent_id")
 
 
 def read_tasks(request: ReadRequest) -> Reading:
@@ -39,20 +43,15 @@ def read_epics(request: ReadRequest) -> Reading:
 def _read_all(request: ReadRequest, model: Model) -> Reading:
     user = request.actor.user
     query = query_of(user, model, request.uri.query)
-    contents = (
-        count_live(model, user, query)
-        if query.aggregate
-        else _page_json(user, fetch_live(model, user, query))
-    )
-    return computed(request, contents, subscribable=True)
+    if query.aggregate:
+        return computed(request, count_live(model, user, query), subscribable=True)
+    return _page(request, fetch_live(model, user, query), query)
 
 
 def read_epic_tasks(request: ReadRequest) -> Reading:
     epic = request.visible_item(item_target("epics", request.variables["id"]))
     rows = Task.objects.visible_to(request.actor.user).live().in_epic(epic.pk)
-    return computed(
-        request, query_items(request.actor.user, Task, rows, request.uri.query), subscribable=True
-    )
+    return _read_rows(request, Task, rows, request.uri.query)
 
 
 def read_archive(request: ReadRequest) -> Reading:
@@ -61,25 +60,37 @@ def read_archive(request: ReadRequest) -> Reading:
     kind = one_of("type", request.parameter("type", "task"), ("task", "epic"))
     model: Model = Epic if kind == "epic" else Task
     rows = model.objects.visible_to(request.actor.user).archived()
-    return computed(request, query_items(request.actor.user, model, rows, pairs), subscribable=True)
+    return _read_rows(request, model, rows, pairs)
 
 
-def query_items(user: Person, model: Model, rows: Rows, pairs: Any) -> dict[str, Any]:
-    """Return a page of items, or the counts of an aggregate."""
+def _read_rows(request: ReadRequest, model: Model, rows: Rows, pairs: Any) -> Reading:
+    """Read a page of items, or the counts of an aggregate."""
+    user = request.actor.user
     query = as_seen_by(user, query_of(user, model, pairs))
-    return (
-        dict(count_groups(rows, query, user))
-        if query.aggregate
-        else _page_json(user, fetch_page(rows, query))
-    )
+    if query.aggregate:
+        return computed(request, dict(count_groups(rows, query, user)), subscribable=True)
+    return _page(request, fetch_page(rows, query), query)
 
 
-def _page_json(user: Person, page: Page) -> dict[str, Any]:
-    return {
-        "results": items_json(page.rows, user),
-        "total": page.total,
-        "next_cursor": page.next_cursor,
-    }
+def _page(request: ReadRequest, page: Page, query: CollectionQuery) -> Reading:
+    results = items_json(page.rows, request.actor.user, query.fields)
+    contents = {"results": results, "total": page.total, "next_cursor": page.next_cursor}
+    return computed(request, contents, subscribable=True, etag=_page_etag(page, results))
+
+
+def _page_etag(page: Page, results: list[dict[str, Any]]) -> str:
+    """Return an ETag made of versions, so that its cost does not grow with the texts.
+
+    A version covers all fields but these: the name of a user changes without a write to the item,
+    and an id is hidden or shown as the rights to another item change. The time of the write tells
+    versions apart whose numbers repeat after a restored backup, and the field names a release that
+    has other fields.
+    """
+    facts = [
+        (row.ref, row.version, row.updated_at.isoformat(), *map(shown.get, _BESIDE_VERSION))
+        for row, shown in zip(page.rows, results, strict=True)
+    ]
+    return content_etag([facts, list(results[0]) if results else [], page.total, page.next_cursor])
 
 
 def read_changes(request: ReadRequest) -> Reading:

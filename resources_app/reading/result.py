@@ -113,11 +113,14 @@ def content_etag(contents: Any) -> str:
     return hashlib.blake2b(raw, digest_size=10).hexdigest()
 
 
-def computed(request: ReadRequest, contents: Any, *, subscribable: bool = False) -> Reading:
+def computed(
+    request: ReadRequest, contents: Any, *, subscribable: bool = False, etag: str = ""
+) -> Reading:
+    """Return a reading of JSON. `etag` spares a digest of contents that versions describe."""
     return Reading(
         request.given_uri,
         "application/json",
         contents,
-        content_etag(contents),
+        etag or content_etag(contents),
         subscribable=subscribable,
     )

@@ -1,29 +1,58 @@
 """Build the JSON of every kind as plain dictionaries, for REST, MCP and the viewer."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from resources_app.addresses.hidden_refs import Mask
-from resources_app.history.documents import document_of, uri_of
+from resources_app.fields.declarations import writable_names
+from resources_app.history.documents import document_of, part_of, uri_of
 from resources_app.history.etags import make_etag
 from resources_app.history.revisions import Document
 from resources_app.history.sequencing import position_of
 from resources_app.identity.roles import Person
 from resources_app.intelligencebank.sync.advice import ADVICE
 from resources_app.models import Change, Comment, Epic, Folder, IBSyncRun, Job, Resource, Task
+from resources_app.querying.queries import field_names
 from resources_app.writing.results import warnings_about
 
 # Kept in history but not shown to callers.
 _INTERNAL = ("extra", "path")
+# The fields of an item in a list read by agents: enough to choose by.
+LINE_FIELDS = (
+    "id",
+    "title",
+    "status",
+    "priority",
+    "assignee",
+    "epic_id",
+    "labels",
+    "due_date",
+    "updated_at",
+)
 
 
 def item_json(item: Task | Epic, user: Person) -> dict[str, Any]:
     return items_json([item], user)[0]
 
 
-def items_json(items: Iterable[Task | Epic], user: Person) -> list[dict[str, Any]]:
-    """Return a page of items as the user sees them. Hidden ids are masked with one query."""
-    return Mask(user).all_shown(whole_item_json(item) for item in items)
+def items_json(
+    items: Iterable[Task | Epic], user: Person, fields: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """Return a page of items as the user sees them, with all fields or the given ones.
+
+    Hidden ids are masked with one query.
+    """
+    return Mask(user).all_shown(
+        _selected_json(item, fields) if fields else whole_item_json(item) for item in items
+    )
+
+
+def _selected_json(item: Task | Epic, fields: Sequence[str]) -> dict[str, Any]:
+    named = {"epic_id" if name == "parent_id" else name for name in fields}
+    document = part_of(item, named.intersection(writable_names(item.KIND)))
+    document["archived_at"] = item.archived_at.isoformat() if item.archived_at else None
+    shown = item_json_at(item, document, item.version)
+    return {name: shown[name] for name in fields}
 
 
 def whole_item_json(item: Task | Epic) -> dict[str, Any]:
@@ -60,18 +89,13 @@ def item_line(item: dict[str, Any]) -> dict[str, Any]:
     """Return an item for a list read by agents: enough to choose by, without empty values or long
     text.
     """
-    names = (
-        "id",
-        "title",
-        "status",
-        "priority",
-        "assignee",
-        "epic_id",
-        "labels",
-        "due_date",
-        "updated_at",
-    )
-    return {name: item[name] for name in names if item.get(name) not in (None, [], "none")}
+    return {name: item[name] for name in LINE_FIELDS if item.get(name) not in (None, [], "none")}
+
+
+def line_query(kind: str) -> tuple[str, str]:
+    """Return the query parameter that reads the fields of `item_line` and no others."""
+    known = field_names(kind)
+    return "fields", ",".join(name for name in LINE_FIELDS if name in known)
 
 
 def comment_json(comment: Comment) -> dict[str, Any]:

@@ -106,10 +106,11 @@ def _run(
         targets = [_target_or_error(entry) for entry in entries]
         session.lock_all(target for target in targets if isinstance(target, Target))
         results = []
-        for index, (entry, target) in enumerate(zip(entries, targets, strict=True)):
-            results.append(_apply(session, index, entry, target, atomic=atomic))
-            if progress and len(results) % REPORTED_EVERY == 0:
-                progress(len(results), len(entries))
+        with session.recording_together():
+            for index, (entry, target) in enumerate(zip(entries, targets, strict=True)):
+                results.append(_apply(session, index, entry, target, atomic=atomic))
+                if progress and len(results) % REPORTED_EVERY == 0:
+                    progress(len(results), len(entries))
         transaction.set_rollback(dry_run)
     failed = sum("error" in result for result in results)
     return {
@@ -141,13 +142,12 @@ def _apply(
             raise target
         if atomic:
             return session.apply(target, entry["uri"], entry["operation"], entry.get("etag"))
-        with transaction.atomic():
+        with session.savepoint(target):
             return session.apply(target, entry["uri"], entry["operation"], entry.get("etag"))
     except BacklogError as error:
         error.details["operation_index"] = index
         if atomic:
             raise
-        session.forget()
         return {"uri": entry.get("uri"), "error": error.as_json()}
 
 

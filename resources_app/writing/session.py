@@ -4,27 +4,37 @@ Rows are locked once, each operation sees the previous ones, and each is recorde
 """
 
 import uuid
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
-from django.db.models import Func, TextField, Value
+from django.db import connection, transaction
+from django.db.models import F, Func, TextField, Value
+from django.db.models.functions import Cast, Concat
 
 from resources_app.addresses import uris
 from resources_app.addresses.hidden_refs import Mask
-from resources_app.addresses.targets import Target, fetch, only_read
-from resources_app.errors import Conflict, InvalidOperation, NotFound, PermissionDenied
+from resources_app.addresses.targets import Target, fetch, fetch_all, only_read
+from resources_app.errors import BacklogError, Conflict, NotFound, PermissionDenied
 from resources_app.files import folders
 from resources_app.files.contents import derived_columns, facts_following
 from resources_app.history import change_log, revisions
-from resources_app.history.documents import MODELS, clean_changes, columns_for, document_of, uri_of
+from resources_app.history.documents import (
+    MODELS,
+    clean_changes,
+    columns_for,
+    document_of,
+    named_by,
+    uri_of,
+)
 from resources_app.history.etags import make_etag, normalise, version_in
 from resources_app.history.preconditions import Preconditions, preconditions
 from resources_app.history.revisions import Document
 from resources_app.identity.roles import Actor
-from resources_app.models import Comment, Resource
+from resources_app.models import Change, Comment, Resource
 from resources_app.models.base import Versioned
 from resources_app.querying import counters
 from resources_app.vocabulary import Kind
@@ -32,6 +42,8 @@ from resources_app.writing import relations
 from resources_app.writing.edits import Edit, make_edit
 from resources_app.writing.restricting import refuse_restricting
 from resources_app.writing.results import describe_change, outcome_of
+
+Record = tuple[Change, Versioned, revisions.Delta, Document | None]
 
 
 class WriteSession:
@@ -56,18 +68,23 @@ class WriteSession:
         self.dry_run, self.atomic = dry_run, atomic
         self._things: dict[tuple[str, Any], Versioned] = {}
         self._as_stored: dict[tuple[str, Any], tuple[int, dict[str, int]]] = {}
+        self._pending: list[Record] = []
+        self._records_together = False
 
     def lock(self, target: Target) -> Versioned:
         key = (target.kind, target.lookup)
         if key not in self._things:
-            self._things[key] = thing = self._fetch_locked(target)
-            self._as_stored.setdefault(key, (thing.version, thing.field_versions))
+            self._keep(key, self._fetch_locked(target))
         return self._things[key]
+
+    def _keep(self, key: tuple[str, Any], thing: Versioned) -> None:
+        self._things[key] = thing
+        self._as_stored.setdefault(key, (thing.version, thing.field_versions))
 
     def _fetch_locked(self, target: Target) -> Versioned:
         rows = MODELS[target.kind].objects.visible_to(self.actor.user)
         try:
-            _lock_row(rows, target)
+            _lock_rows(rows, target.kind, *target.lookup)
             return fetch(rows, target)
         except NotFound:
             if target.kind == Kind.RESOURCE and folders.is_folder(
@@ -79,42 +96,89 @@ class WriteSession:
     def lock_all(self, targets: Iterable[Target]) -> None:
         """Lock in a fixed order: two batches over the same rows wait for each other instead of
         deadlocking.
+
+        Rows that are absent or invisible are left out. The operation on them reports it.
         """
-        for target in sorted(set(targets), key=lambda target: (target.kind, str(target.lookup[1]))):
-            try:
-                self.lock(target)
-            except (NotFound, InvalidOperation):
-                continue  # the operation itself will report it
+        values: dict[tuple[str, str], set[Any]] = defaultdict(set)
+        for target in targets:
+            column, value = target.lookup
+            values[target.kind, column].add(value)
+        for (kind, column), wanted in sorted(values.items()):
+            rows = MODELS[kind].objects.visible_to(self.actor.user)
+            _lock_rows(rows, kind, column, *wanted)
+            for value, thing in fetch_all(rows, kind, column, wanted).items():
+                self._keep((kind, (column, value)), thing)
+        self.mask.look_up(map(named_by, self._things.values()))
+
+    @contextmanager
+    def recording_together(self) -> Iterator[None]:
+        """Record the writes of the block when it ends, with one statement per table.
+
+        The listeners, and with them the search index, follow once.
+        """
+        self._records_together = True
+        yield
+        self._records_together = False
+        self._record_pending()
+
+    @contextmanager
+    def savepoint(self, target: Target) -> Iterator[None]:
+        """Undo an operation that fails, in the database, in its object and in what is to be
+        recorded.
+        """
+        pending = list(self._pending)
+        try:
+            with transaction.atomic():
+                yield
+        except BacklogError:
+            self._pending = pending
+            for change, *_ in pending:
+                change.pk = None  # recorded by the operation that failed, and so rolled back
+            if thing := self._things.get((target.kind, target.lookup)):
+                thing.refresh_from_db()
+            raise
 
     def apply(self, target: Target, uri: str, operation: Any, etag: Any = None) -> dict[str, Any]:
         thing = self.lock(target)
         refuse_read_only(thing)
         refuse_words_of_others(self.actor, thing)
         self.check_etag(thing, target, etag)
-        edit = self._edit(thing, target, operation)
-        before = self.mask.shown(
-            self.save(thing, edit, uri=address_of(thing, target), action="update")
+        stored = document_of(thing)
+        before = self.mask.shown(stored)
+        edit = self._edit(thing, target, before, operation)
+        after = self.mask.shown(
+            self.save(thing, edit, uri=address_of(thing, target), action="update", document=stored)
         )
-        after = self.mask.shown(document_of(thing))
         answer = outcome_of(
             thing, target, uri, before, after, edit.splices_to(after), asked=set(edit.changed)
         )
         return answer | {"etag": self._stored_etag(thing, target)} if self.dry_run else answer
 
-    def _edit(self, thing: Versioned, target: Target, operation: Any) -> Edit:
+    def _edit(self, thing: Versioned, target: Target, document: Document, operation: Any) -> Edit:
         """Edit the document as the caller sees it: a hidden id can be kept or removed, not
         guessed.
         """
-        edit = make_edit(thing, target, self.mask.shown(document_of(thing)), operation)
-        is_restored = edit.operation["type"] == "restore"
+        is_restored = isinstance(operation, dict) and operation.get("type") == "restore"
+        if is_restored:
+            self._record_pending()  # the version may be one that this session wrote
+        edit = make_edit(thing, target, document, operation)
         return replace(edit, changed=self.mask.shown(edit.changed)) if is_restored else edit
 
-    def save(self, thing: Versioned, edit: Edit, *, uri: str, action: str) -> Document:
+    def save(
+        self,
+        thing: Versioned,
+        edit: Edit,
+        *,
+        uri: str,
+        action: str,
+        document: Document | None = None,
+    ) -> Document:
         """Write the changes of an edit, or nothing if there are none.
 
-        Return the document before the edit.
+        `document` is the current document of the object, if the caller has it. Return the document
+        after the edit.
         """
-        before = document_of(thing)
+        before = document_of(thing) if document is None else document
         cleaned = (
             self.mask.restored(before, clean_changes(thing.KIND, edit.changed)) | edit.internal
         )
@@ -138,7 +202,7 @@ class WriteSession:
         self._record(
             thing, uri, action, sorted(changed), edit.operation, delta, snapshot, thing.updated_at
         )
-        return before
+        return after
 
     def insert(
         self, thing: Versioned, document: Document, *, uri: str | None = None, operation: Any = None
@@ -166,10 +230,6 @@ class WriteSession:
             at,
         )
 
-    def forget(self) -> None:
-        """Drop cached rows: after a rollback to a savepoint they may be ahead of the database."""
-        self._things.clear()
-
     def check_etag(self, thing: Versioned, target: Target, etag: Any) -> None:
         """Check an ETag or Preconditions. Raises Conflict if they do not hold."""
         current, conditions = current_etag(thing, target), preconditions(etag)
@@ -196,6 +256,7 @@ class WriteSession:
                 current_version=thing.version,
                 diff=None,
             )
+        self._record_pending()  # the diff may start at a version that this session wrote
         versions = [version_in(tag, thing.ref, target.etag_field) for tag in conditions.tags]
         known = max((version for version in versions if version), default=None)
         diff = (
@@ -258,11 +319,11 @@ class WriteSession:
         snapshot: Document | None,
         at: datetime | None,
     ) -> None:
-        """Record the change.
+        """Record the change, at once or with the other writes of the session.
 
         `at` is the row's write time, or None for a row that brings older times with it.
         """
-        change = change_log.record(
+        change = change_log.make_change(
             self.actor,
             thing,
             uri=uri,
@@ -272,7 +333,16 @@ class WriteSession:
             batch=self.batch,
             at=at,
         )
-        revisions.write_revision(change, delta, snapshot)
+        self._pending.append((change, thing, delta, snapshot))
+        if not self._records_together:
+            self._record_pending()
+
+    def _record_pending(self) -> None:
+        pending, self._pending = self._pending, []
+        change_log.record([(change, thing) for change, thing, _, _ in pending])
+        revisions.write_revisions(
+            (change, delta, snapshot) for change, _, delta, snapshot in pending
+        )
 
 
 class _Turn(Func):
@@ -280,20 +350,20 @@ class _Turn(Func):
     output_field = TextField()
 
 
-def _lock_row(rows: Any, target: Target) -> None:
-    """Lock the row without returning it. The caller reads it afterwards, in a separate statement.
+def _lock_rows(rows: Any, kind: str, column: str, *values: Any) -> None:
+    """Lock rows, in the order of the column, without returning them. The caller reads them
+    afterwards, in a separate statement.
 
-    After a wait PostgreSQL re-reads only the locked row. Rows that the same statement joins or
+    After a wait PostgreSQL re-reads only the locked rows. Rows that the same statement joins or
     looks up (the assignee, the readers) are still in their state before the wait. PostgreSQL also
     grants row locks in no particular order, so the statement first queues for an advisory lock,
     which is granted in FIFO order. On SQLite the transaction is the lock.
     """
     if connection.vendor != "postgresql":
         return
-    column, value = target.lookup
-    turn = _Turn(Value(f"{target.kind} {value}"))
-    locked = rows.filter(**{column: value}).annotate(turn=turn).select_for_update(no_key=True)
-    locked.values_list("pk", "turn").first()
+    name = Concat(Value(f"{kind} "), Cast(F(column), TextField()), output_field=TextField())
+    found = rows.filter(**{f"{column}__in": values}).order_by(column).annotate(turn=_Turn(name))
+    list(found.select_for_update(no_key=True).values_list("pk", "turn"))
 
 
 def current_etag(thing: Versioned, target: Target) -> str:

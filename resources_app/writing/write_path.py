@@ -174,9 +174,10 @@ def delete_permanently(actor: Actor, uri: str, etag: Etag = None) -> None:
         _erase_texts(thing.KIND, [thing.pk])
         _erase_texts(Kind.COMMENT, comments)
         thing.version += 1
-        change_log.record(
+        deletion = change_log.make_change(
             actor, thing, uri=address, action="delete", fields=[], operation={"type": "delete"}
         )
+        change_log.record([(deletion, thing)])
 
 
 def _set_archived(actor: Actor, uri: str, at: datetime | None, etag: Etag) -> Versioned:

@@ -20,8 +20,8 @@ ALLOWED_WRITES: dict[str, set[str]] = {
     "resources_app/writing/write_path.py": {"update", "delete"},
     "resources_app/writing/relations.py": {"bulk_create", "update", "delete"},
     "resources_app/querying/counters.py": {"bulk_create", "delete"},
-    "resources_app/history/revisions.py": {"create"},
-    "resources_app/history/change_log.py": {"save", "bulk_create"},
+    "resources_app/history/revisions.py": {"bulk_create"},
+    "resources_app/history/change_log.py": {"bulk_create"},
     "resources_app/writing/batches.py": {"create", "save"},
     # files: folders exist while they are not empty; bytes and derived metadata have no history
     "resources_app/files/folders.py": {"get_or_create", "create", "update", "delete"},

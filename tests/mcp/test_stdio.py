@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from mcp import Client
+from mcp import Client, MCPError
 from mcp.types import ResourceListChangedNotification, ResourceUpdatedNotification
 
 from tests.mcp.clients import ERAS, PATIENCE, pipe, title
@@ -57,6 +57,23 @@ def test_a_modern_client_hears_of_changes_through_the_pipe(site: Site, tokens: T
         ):
             site.elsewhere.write(uri=uri, operation=title("Changed elsewhere"))
             assert (await asyncio.wait_for(anext(aiter(subscription)), PATIENCE)).uri == uri
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_token_that_is_revoked_ends_the_service_of_an_open_pipe(site: Site, era: str) -> None:
+    token = site.elsewhere.token(name=f"leaver-{era}", roles=["viewer"], scope="read")
+
+    async def scenario() -> None:
+        async with Client(pipe(site, token), mode=era) as client:
+            await client.call_tool("fixture_whoami", {})
+            site.elsewhere.revoke(name=f"leaver-{era}")
+            with pytest.raises(MCPError, match="no longer valid"):
+                async with asyncio.timeout(PATIENCE):
+                    while True:  # a process caches its look-up for a moment
+                        await client.call_tool("fixture_whoami", {})
+                        await asyncio.sleep(0.1)
 
     asyncio.run(scenario())
 

@@ -7,28 +7,39 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
-from backlog_site.viewer.queries.cards import Card, Line, cards_of, line_of, with_last_agent
+from django.db.models import Exists, OuterRef
+
+from backlog_site.viewer.queries.cards import (
+    Card,
+    Line,
+    cards_of,
+    line_of,
+    lines_of,
+    with_last_agent,
+)
 from backlog_site.viewer.queries.people import Somebody, team
 from resources_app.errors import ValidationFailed
 from resources_app.fields.declarations import HIDDEN, parse_ref
 from resources_app.identity.roles import Person
 from resources_app.models import Epic, Task, TaskLabel
+from resources_app.querying import counters
 from resources_app.querying.conditions import Condition
 from resources_app.querying.queries import (
     CollectionQuery,
     Pairs,
     as_seen_by,
-    count_groups,
-    fetch_page,
+    count_live,
+    fetch_live,
     parse_query,
     select,
 )
-from resources_app.vocabulary import Priority, Status
+from resources_app.vocabulary import UNFINISHED, Priority, Status
 
 GROUPINGS = ("status", "priority", "epic_id", "assignee", "none")
 # Further sections show only their heading, with a link to them.
 MAX_OPEN_SECTIONS = 20
 MAX_REFS = 200
+_UNFINISHED = tuple(Status(status).label for status in UNFINISHED)
 
 
 @dataclass(frozen=True)
@@ -58,11 +69,12 @@ class Choices:
 
 
 def choices(user: Person) -> Choices:
-    epics = Epic.objects.visible_to(user).live().order_by("number")[:200]
-    visible = Task.objects.visible_to(user).live()
-    labels = TaskLabel.objects.filter(item__in=visible.values("pk")).order_by("name")
+    epics = Epic.objects.visible_to(user).live().order_by("number")
+    # A condition per row lets SQLite skip to the next name once a task is found.
+    labels = TaskLabel.objects.filter(Exists(_visible(user).filter(pk=OuterRef("item_id"))))
+    labels = labels.order_by("name")
     return Choices(
-        [line_of(epic) for epic in epics],
+        lines_of(epics[:200]),
         team(),
         list(labels.values_list("name", flat=True).distinct()[:100]),
     )
@@ -77,7 +89,7 @@ def sections(user: Person, pairs: Pairs, group_by: str, limit: int) -> list[Sect
     if group_by == "none":
         return [_page(user, query, "", "All tasks")]
     _refuse_unknown(group_by)
-    counts = count_groups(_visible(user), replace(query, aggregate=True, group_by=group_by), user)
+    counts = count_live(Task, user, replace(query, aggregate=True, group_by=group_by))
     names = _names(user, group_by, counts)
     ordered = (
         sorted(counts, key=names.index)
@@ -112,9 +124,9 @@ def more(user: Person, pairs: Pairs, group_by: str, key: str, cursor: str, limit
 def counts(user: Person, pairs: Pairs, group_by: str) -> dict[str, int]:
     everything = replace(_query(user, pairs, 1), aggregate=True)
     if group_by == "none":
-        return {"": count_groups(_visible(user), everything, user)["count"]}
+        return {"": count_live(Task, user, everything)["count"]}
     _refuse_unknown(group_by)
-    return count_groups(_visible(user), replace(everything, group_by=group_by), user)
+    return count_live(Task, user, replace(everything, group_by=group_by))
 
 
 def cards(user: Person, pairs: Pairs, refs: Collection[str]) -> list[Card]:
@@ -134,8 +146,7 @@ def titles(user: Person, limit: int) -> list[Line]:
 
 
 def open_count(user: Person) -> int:
-    unfinished = (Status.OPEN, Status.IN_PROGRESS, Status.BLOCKED)
-    return Task.objects.visible_to(user).live().filter(status__in=unfinished).count()
+    return counters.count(Task, user, (Condition("status", ":", _UNFINISHED),))
 
 
 def label_of(names: Any, key: str) -> str:
@@ -149,7 +160,9 @@ def _visible(user: Person) -> Any:
 
 
 def _query(user: Person, pairs: Pairs, limit: int) -> CollectionQuery:
-    return replace(as_seen_by(user, parse_query(Task, pairs)), limit=limit)
+    """Return the query of a page. Of the texts, a card shows the boxes of the description alone."""
+    query = as_seen_by(user, parse_query(Task, pairs))
+    return replace(query, limit=limit, fields=("description",))
 
 
 def _names(user: Person, group_by: str, found: dict[str, int]) -> Any:
@@ -161,7 +174,7 @@ def _names(user: Person, group_by: str, found: dict[str, int]) -> Any:
     if group_by == "assignee":
         return {"": "Unassigned"} | {one.username: one.name for one in team()}
     numbers = [number for ref in found if (number := parse_ref(ref, Epic.PREFIX))]
-    epics = Epic.objects.visible_to(user).filter(pk__in=numbers)
+    epics = lines_of(Epic.objects.visible_to(user).filter(pk__in=numbers))
     return {"": "No epic", HIDDEN: "Hidden epic"} | {epic.ref: epic.title for epic in epics}
 
 
@@ -199,5 +212,5 @@ def _within(query: CollectionQuery, group_by: str, key: str) -> CollectionQuery:
 
 
 def _page(user: Person, query: CollectionQuery, key: str, label: str) -> Section:
-    page = fetch_page(with_last_agent(_visible(user)), query)
+    page = fetch_live(Task, user, query, with_last_agent)
     return Section(key, label, page.total, cards_of(user, page.rows), page.next_cursor)

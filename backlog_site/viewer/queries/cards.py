@@ -40,7 +40,7 @@ class Card:
     priority: str
     assignee: Somebody | None
     epic: Line | None
-    labels: list[str]
+    labels: tuple[str, ...]
     due_date: datetime.date | None
     updated_at: datetime.datetime
     version: int
@@ -61,6 +61,11 @@ def line_of(item: Task | Epic) -> Line:
     return Line(item.ref, item.title, Status(item.status).label)
 
 
+def lines_of(items: QuerySet[Any]) -> list[Line]:
+    """Return the lines of tasks or epics without loading their other columns."""
+    return [line_of(item) for item in items.only("number", "title", "status")]
+
+
 def with_last_agent(rows: QuerySet[Task]) -> QuerySet[Any]:
     last = Change.objects.filter(
         kind=Kind.TASK, object_id=OuterRef("pk"), version=OuterRef("version")
@@ -75,9 +80,9 @@ def cards_of(user: Person, tasks: Iterable[Any]) -> list[Card]:
     """
     tasks = list(tasks)
     wanted = {task.epic_id for task in tasks if task.epic_id}
-    epics = Epic.objects.visible_to(user).filter(pk__in=wanted) if wanted else ()
-    lines = {epic.pk: line_of(epic) for epic in epics}
-    return [_card(task, lines.get(task.epic_id)) for task in tasks]
+    epics = lines_of(Epic.objects.visible_to(user).filter(pk__in=wanted)) if wanted else []
+    lines = {line.ref: line for line in epics}
+    return [_card(task, lines.get(Epic.make_ref(task.epic_id or 0))) for task in tasks]
 
 
 def _card(task: Any, epic: Line | None) -> Card:
@@ -89,7 +94,7 @@ def _card(task: Any, epic: Line | None) -> Card:
         priority=Priority(task.priority).label,
         assignee=somebody(task.assignee) if task.assignee else None,
         epic=epic,
-        labels=task.labels,
+        labels=tuple(task.labels),
         due_date=task.due_date,
         updated_at=task.updated_at,
         version=task.version,

@@ -4,22 +4,25 @@ statuses.
 
 import datetime
 import statistics
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Case, Count, DateTimeField, Func, OuterRef, QuerySet, Subquery, When
+from django.db.models.fields.json import KT
 from django.utils import timezone
 
 from resources_app.identity.roles import Person
-from resources_app.models import Revision, Task
-from resources_app.vocabulary import Kind
+from resources_app.models import Change, Revision, Task
+from resources_app.vocabulary import Kind, Status
 
 RANGES = (30, 60, 90)
 _OVER = {"done", "cancelled"}
 
+# Task, time, status, and whether an agent set it.
 Step = tuple[int, datetime.datetime, str, bool]
+# Day of creation, or None for one before the range; status; whether an agent created it.
+Created = tuple[datetime.date | None, str, bool]
 
 
 @dataclass(frozen=True)
@@ -90,31 +93,116 @@ def flow(user: Person, length: int, epic: int | None = None) -> Flow:
     today = timezone.localdate()
     days = [today - datetime.timedelta(days=back) for back in range(length - 1, -1, -1)]
     visible = Task.objects.visible_to(user)
-    return _flow(days, list(_steps(visible if epic is None else visible.live().in_epic(epic))))
+    tasks = visible if epic is None else visible.live().in_epic(epic)
+    begun, moves = _steps(tasks)
+    creations = _creations(tasks, days[0])
+    _leave_out(creations, begun, moves, days[0])
+    return _flow(days, creations, sorted(begun + moves, key=lambda step: step[1]))
 
 
-def _steps(tasks: QuerySet[Task]) -> Iterator[Step]:
-    """Yield every status change of the tasks, oldest first: task, time, status, and whether an
-    agent made it.
+class _Minute(Func):
+    """Cut a time to the minute. Days begin at a minute in every time zone."""
+
+    output_field = DateTimeField()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **extra: Any) -> Any:
+        return super().as_sql(
+            compiler, connection, template="substr(%(expressions)s, 1, 16)", **extra
+        )
+
+    def as_postgresql(self, compiler: Any, connection: Any, **extra: Any) -> Any:
+        return super().as_sql(
+            compiler, connection, template="date_trunc('minute', %(expressions)s)", **extra
+        )
+
+
+def _creations(tasks: QuerySet[Task], first: datetime.date) -> Counter[Created]:
+    """Count the tasks by the day of their creation and their current status."""
+    begin = timezone.make_aware(datetime.datetime.combine(first, datetime.time()))
+    status = Task.objects.filter(pk=OuterRef("object_id")).values("status")
+    rows = (
+        Change.objects.filter(kind=Kind.TASK, version=1, object_id__in=tasks.values("pk"))
+        .annotate(
+            status=Subquery(status[:1]),
+            minute=Case(When(created_at__gte=begin, then=_Minute("created_at"))),
+            by_agent=Case(When(agent="", then=False), default=True),
+        )
+        .values_list("minute", "status", "by_agent")
+        .annotate(count=Count("pk"))
+        .order_by()
+    )
+    counted: Counter[Created] = Counter()
+    for minute, number, by_agent, count in rows:
+        day = timezone.localdate(minute) if minute else None
+        counted[day, Status(number).label, by_agent] += count
+    return counted
+
+
+def _steps(tasks: QuerySet[Task]) -> tuple[list[Step], list[Step]]:
+    """Return the first status of the tasks whose status changed, and the later ones in order."""
+    changed = Revision.objects.filter(kind=Kind.TASK, version__gt=1, delta__has_key="status")
+    moves = _read(changed.filter(object_id__in=tasks.values("pk")), "delta__status__set")
+    if not moves:
+        return [], []
+    created = Revision.objects.filter(
+        kind=Kind.TASK, version=1, object_id__in=changed.values("object_id")
+    )
+    moved = {number for number, *_ in moves}
+    return [step for step in _read(created, "snapshot__status") if step[0] in moved], moves
+
+
+def _read(rows: QuerySet[Revision], status: str) -> list[Step]:
+    columns = ("object_id", "change__created_at", KT(status), "change__agent")
+    found = rows.order_by("change_id").values_list(*columns)
+    return [(number, at, status, bool(agent)) for number, at, status, agent in found]
+
+
+def _leave_out(
+    creations: Counter[Created], begun: list[Step], moves: list[Step], first: datetime.date
+) -> None:
+    """Leave out the tasks whose status changed, which their steps describe.
+
+    The status of the others is still that of their creation, so none of their revisions is read.
     """
-    of_these = Q(kind=Kind.TASK, object_id__in=tasks.values("pk"))
-    rows = Revision.objects.filter(of_these, Q(version=1) | Q(delta__has_key="status"))
-    wanted = ("object_id", "change__created_at", "version", "delta", "snapshot", "change__agent")
-    for number, at, version, delta, snapshot, agent in (
-        rows.order_by("change_id").values_list(*wanted).iterator(2000)
-    ):
-        status = _status(version, delta, snapshot)
-        if status:
-            yield number, at, status, bool(agent)
+    status = {number: status for number, _, status, _ in moves}
+    for number, at, _, by_agent in begun:
+        day = timezone.localdate(at)
+        creations[day if day >= first else None, status[number], by_agent] -= 1
 
 
-def _status(version: int, delta: dict[str, Any], snapshot: dict[str, Any] | None) -> str:
-    if version == 1:
-        return str((snapshot or {}).get("status", ""))
-    return str(delta["status"].get("set", ""))
+class _Board:
+    """Follow the tasks through their statuses, day by day."""
+
+    def __init__(self, first: datetime.date) -> None:
+        self.first = first
+        self.counts: Counter[str] = Counter()
+        self.finished: Counter[tuple[datetime.date | None, bool]] = Counter()
+        self.cycle_days: list[float] = []
+        self._now: dict[int, str] = {}
+        self._begun: dict[int, datetime.datetime] = {}
+
+    def create(self, created: Created, count: int) -> None:
+        day, status, by_agent = created
+        self.counts[status] += count
+        if status == "done":
+            self.finished[day, by_agent] += count
+
+    def take(self, step: Step, day: datetime.date) -> None:
+        number, at, status, by_agent = step
+        was = self._now.get(number)
+        if status == "in_progress":
+            self._begun.setdefault(number, at)
+        if status == "done" and was not in _OVER:
+            self.finished[day, by_agent] += 1
+            if number in self._begun and day >= self.first:
+                self.cycle_days.append((at - self._begun[number]).total_seconds() / 86400)
+        if was:
+            self.counts[was] -= 1
+        self.counts[status] += 1
+        self._now[number] = status
 
 
-def _flow(days: list[datetime.date], steps: Iterable[Step]) -> Flow:
+def _flow(days: list[datetime.date], creations: Counter[Created], steps: list[Step]) -> Flow:
     made = Flow(
         days,
         {name: [] for name in ("done", "blocked", "in_progress", "open")},
@@ -125,41 +213,25 @@ def _flow(days: list[datetime.date], steps: Iterable[Step]) -> Flow:
         [],
         0,
     )
-    now: dict[int, str] = {}
-    begun: dict[int, datetime.datetime] = {}
-    finished: Counter[tuple[datetime.date, bool]] = Counter()
-    waiting = sorted(steps, key=lambda step: step[1])
+    board = _Board(days[0])
+    created: dict[datetime.date | None, list[Created]] = defaultdict(list)
+    for creation in creations:
+        created[creation[0]].append(creation)
     place = 0
     for day in days:
-        while place < len(waiting) and timezone.localdate(waiting[place][1]) <= day:
-            is_in_range = timezone.localdate(waiting[place][1]) >= days[0]
-            _take(waiting[place], now, begun, finished, made.cycle_days if is_in_range else [])
+        for creation in (*created.pop(None, ()), *created[day]):
+            board.create(creation, creations[creation])
+        while place < len(steps) and (at := timezone.localdate(steps[place][1])) <= day:
+            board.take(steps[place], at)
             place += 1
-        _note(made, Counter(now.values()), finished, day)
-    return Flow(**{**made.__dict__, "total": len(now)})
-
-
-def _take(
-    step: Step,
-    now: dict[int, str],
-    begun: dict[int, datetime.datetime],
-    finished: Counter[tuple[datetime.date, bool]],
-    cycles: list[float],
-) -> None:
-    number, at, status, by_agent = step
-    if status == "in_progress":
-        begun.setdefault(number, at)
-    if status == "done" and now.get(number) not in _OVER:
-        finished[timezone.localdate(at), by_agent] += 1
-        if number in begun:
-            cycles.append((at - begun[number]).total_seconds() / 86400)
-    now[number] = status
+        _note(made, board.counts, board.finished, day)
+    return replace(made, cycle_days=board.cycle_days, total=board.counts.total())
 
 
 def _note(
     made: Flow,
     counts: Counter[str],
-    finished: Counter[tuple[datetime.date, bool]],
+    finished: Counter[tuple[datetime.date | None, bool]],
     day: datetime.date,
 ) -> None:
     for name, series in made.standing.items():

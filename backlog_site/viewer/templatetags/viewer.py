@@ -10,12 +10,14 @@ from urllib.parse import quote
 from django import template
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.http import HttpRequest
+from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from backlog_site.viewer import markdown as rendering
+from backlog_site.viewer.queries.cards import Card
 from backlog_site.viewer.queries.people import Somebody
 
 register = template.Library()
@@ -73,6 +75,18 @@ JOB_WORDS = {
     "ib_rights": "IntelligenceBank: rights of one person",
     "ib_rights_due": "IntelligenceBank: rights that are due",
 }
+
+
+@register.simple_tag(takes_context=True)
+def card(context: template.Context, shown: Card) -> SafeString:
+    """Render a card of the board. Boards show mostly the same cards, so their HTML is cached."""
+    return _card_html(shown, context.get("group_by", ""), shown.is_late)
+
+
+@lru_cache(maxsize=2_000)
+def _card_html(shown: Card, group_by: str, _is_late: bool) -> SafeString:
+    """Return the HTML of a card. The arguments are everything it depends on."""
+    return render_to_string("viewer/_card.html", {"c": shown, "group_by": group_by})
 
 
 @register.filter
