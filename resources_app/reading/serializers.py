@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from resources_app.addresses.hidden_refs import Mask
+from resources_app.fields.declarations import FIELDS
 from resources_app.history.documents import document_of, uri_of
 from resources_app.history.etags import make_etag
 from resources_app.history.revisions import Document
@@ -11,10 +12,13 @@ from resources_app.history.sequencing import position_of
 from resources_app.identity.roles import Person
 from resources_app.intelligencebank.sync.advice import ADVICE
 from resources_app.models import Change, Comment, Epic, Folder, IBSyncRun, Job, Resource, Task
+from resources_app.vocabulary import Kind
 from resources_app.writing.results import warnings_about
 
 # Kept in history but not shown to callers.
 _INTERNAL = ("extra", "path")
+# The fields in a list that agents read.
+_LISTED = frozenset(field.name for field in FIELDS[Kind.TASK].values() if field.is_listed)
 
 
 def item_json(item: Task | Epic, user: Person) -> dict[str, Any]:
@@ -60,18 +64,11 @@ def item_line(item: dict[str, Any]) -> dict[str, Any]:
     """Return an item for a list read by agents: enough to choose by, without empty values or long
     text.
     """
-    names = (
-        "id",
-        "title",
-        "status",
-        "priority",
-        "assignee",
-        "epic_id",
-        "labels",
-        "due_date",
-        "updated_at",
-    )
-    return {name: item[name] for name in names if item.get(name) not in (None, [], "none")}
+    return {
+        name: value
+        for name, value in item.items()
+        if name in _LISTED and value not in (None, [], "none")
+    }
 
 
 def comment_json(comment: Comment) -> dict[str, Any]:
