@@ -1,7 +1,8 @@
 """Declare the fields of each kind, once.
 
 A declaration drives validation, history, schemas, filters, sorts, forms, admin, frontmatter, JSON
-and tool arguments. The order here is the order everywhere. Other modules know types, not names.
+and tool arguments. The order here is the order everywhere, so a new field goes to the end. Other
+modules know types, not names.
 """
 
 from collections.abc import Callable, Iterable
@@ -150,6 +151,15 @@ _GROUPS = cleaning.strings(150, 20, unique=True)
 _WORDS = cleaning.strings(50, MAX_LABELS, unique=True)
 _TEXTS = cleaning.strings(10_000, MAX_ENTRIES)
 _TASK = (
+    _protected(
+        "id",
+        "id",
+        "The id",
+        column="number",
+        compared="equal",
+        sort_column="number",
+        is_listed=True,
+    ),
     Field(
         "title",
         "text",
@@ -249,15 +259,6 @@ _TASK = (
         "Groups it is limited to; empty: whole team",
         [],
         is_argument=False,
-    ),
-    _protected(
-        "id",
-        "id",
-        "The id",
-        column="number",
-        compared="equal",
-        sort_column="number",
-        is_listed=True,
     ),
     _protected("type", "word", "task or epic"),
     _protected(

@@ -15,7 +15,7 @@ from resources_app.addresses.hidden_refs import without_refs
 from resources_app.addresses.intelligencebank import ROOT
 from resources_app.addresses.uris import Uri
 from resources_app.errors import InvalidOperation, InvalidUri, NotFound
-from resources_app.fields.declarations import field_of, parse_ref
+from resources_app.fields.declarations import FIELDS, field_of, parse_ref
 from resources_app.history import revisions, sequencing
 from resources_app.history.etags import make_etag
 from resources_app.history.revisions import Document
@@ -43,9 +43,8 @@ _KINDS: dict[str, tuple[Kind, ...]] = {
 _WHOLE_ITEM = frozenset({"file", "metadata", "versions", "updated_at", "version", "etag"})
 _DECIDE_READINESS = frozenset({"status", "depends_on", "archived_at"})
 # Indexed fields of an item.
-_SEARCHED = frozenset(
-    {"title", "description", "evidence", "blocked_reason", "labels", "references"}
-)
+_SEARCHED = frozenset(field.name for field in FIELDS[Kind.TASK].values() if field.searched)
+_NUMBERS = frozenset(field.name for field in FIELDS[Kind.TASK].values() if field.type == "number")
 # Filters on one entry of a list field.
 _LISTS = {"label": "labels", "depends_on": "depends_on"}
 _NOT_IN_DOCUMENTS = frozenset({"created_at", "updated_at"})
@@ -338,7 +337,7 @@ def _value(document: Document, name: str) -> Any:
 
 
 def _plain(name: str, value: Any) -> Any:
-    if not value:
+    if value in (None, ""):
         return None
     if name == "status":
         return Status[value.upper()].value
@@ -346,6 +345,8 @@ def _plain(name: str, value: Any) -> Any:
         return Priority[value.upper()].value
     if name == "id":
         return parse_ref(value, Task.PREFIX) or parse_ref(value, Epic.PREFIX)
+    if name in _NUMBERS:
+        return float(value)
     return as_day(name, value) if name == "due_date" else value
 
 
