@@ -305,6 +305,10 @@ FIELDS: dict[str, dict[str, Field]] = {
     Kind.COMMENT: _by_name(_COMMENT),
     Kind.RESOURCE: _by_name(_RESOURCE),
 }
+# The columns of tasks and epics that may hold megabytes.
+LONG_COLUMNS = tuple(
+    field.name for field in _TASK if field.type in ("markdown", "texts", "references")
+)
 _ALIASES = {
     kind: {alias: field for field in fields.values() for alias in field.aliases}
     for kind, fields in FIELDS.items()

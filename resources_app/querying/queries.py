@@ -15,7 +15,7 @@ from django.db.models import Count, F, QuerySet
 from resources_app.addresses.hidden_refs import NO_EPIC, Mask, visible_refs
 from resources_app.database.prepared import prepared
 from resources_app.errors import ValidationFailed
-from resources_app.fields.declarations import FIELDS, HIDDEN, Type, parse_ref
+from resources_app.fields.declarations import FIELDS, HIDDEN, LONG_COLUMNS, Type, parse_ref
 from resources_app.identity.roles import Person, is_admin, may_read, sight_of
 from resources_app.models import Epic, Task
 from resources_app.models.backlog import Item
@@ -49,8 +49,7 @@ GROUPS = {
 TASK_GROUPS = GROUPS | {"epic_id": "epic_id"}
 _PAGING = ("limit", "offset", "cursor", "sort", "order")
 _AGGREGATE = ("aggregate", "group_by")
-_LONG_TYPES = ("markdown", "texts", "references")
-_TEXTS = tuple(field.name for field in FIELDS[Kind.EPIC].values() if field.type in _LONG_TYPES)
+_TEXTS = LONG_COLUMNS
 
 Pairs = Sequence[tuple[str, str]]
 Rows = QuerySet[Any]
