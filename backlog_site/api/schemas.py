@@ -36,8 +36,8 @@ def _field(declared: Field) -> serializers.Field[Any, Any, Any, Any]:
     if declared.type == "date":
         return serializers.DateField(allow_null=True, **options)
     if declared.type == "number":
-        limits = {"min_value": declared.minimum, "max_value": declared.maximum}
-        return serializers.FloatField(allow_null=True, **limits, **options)
+        options |= {"min_value": declared.minimum, "max_value": declared.maximum}
+        return serializers.FloatField(allow_null=True, **options)
     return serializers.CharField(
         max_length=declared.max_length, allow_null=not declared.required, **options
     )

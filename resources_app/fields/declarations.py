@@ -12,7 +12,9 @@ from typing import Any, Literal
 from resources_app.editing.operations import ALLOWED, Shape
 from resources_app.fields import cleaning
 from resources_app.fields.cleaning import HIDDEN as HIDDEN
-from resources_app.fields.cleaning import MAX_ENTRIES, MAX_LABELS, MAX_TEXT
+from resources_app.fields.cleaning import MAX_ENTRIES as MAX_ENTRIES
+from resources_app.fields.cleaning import MAX_LABELS as MAX_LABELS
+from resources_app.fields.cleaning import MAX_TEXT as MAX_TEXT
 from resources_app.fields.cleaning import clean_line as clean_line
 from resources_app.fields.cleaning import clean_text as clean_text
 from resources_app.fields.cleaning import parse_ref as parse_ref
@@ -36,6 +38,7 @@ Type = Literal[
     "count",
     "word",
 ]
+Vocabulary = type[Status] | type[Priority]
 Comparison = Literal["", "equal", "ordered", "text"]
 _SHAPES: dict[Type, Shape] = {
     "text": "text",
@@ -65,7 +68,7 @@ class Field:
     label: str = ""
     writable: bool = True
     required: bool = False
-    vocabulary: type[Status] | type[Priority] | None = None
+    vocabulary: Vocabulary | None = None
     max_length: int | None = None
     minimum: float | None = None
     maximum: float | None = None
@@ -93,7 +96,7 @@ class Field:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        return tuple(self.vocabulary.labels) if self.vocabulary else ()
+        return tuple(map(str, self.vocabulary.labels)) if self.vocabulary else ()
 
     @property
     def operations(self) -> tuple[str, ...]:
@@ -108,11 +111,11 @@ class Field:
         return (self.name, *self.aliases)
 
 
-def _chosen(name: str, vocabulary: type[Status] | type[Priority], description: str) -> Field:
+def _chosen(name: str, vocabulary: Vocabulary, description: str) -> Field:
     return Field(
         name,
         "choice",
-        cleaning.choice(tuple(vocabulary.labels)),
+        cleaning.choice(tuple(map(str, vocabulary.labels))),
         description,
         vocabulary.labels[0],
         vocabulary=vocabulary,
