@@ -278,6 +278,14 @@ _TASK = (
     _protected("archived_at", "moment", "When it was archived; archive with DELETE"),
     _protected("version", "count", "Counts the writes"),
     _protected("etag", "word", "Changes with every write"),
+    _number(
+        "estimate",
+        "The expected effort, in the unit the team uses",
+        least=0,
+        most=10_000,
+        decimals=2,
+        only_tasks=True,
+    ),
 )
 _COMMENT = (Field("body", "markdown", cleaning.body, "The comment in markdown", "", required=True),)
 _RESOURCE = (
