@@ -26,16 +26,18 @@ def _field(declared: Field) -> serializers.Field[Any, Any, Any, Any]:
         options = {"help_text": declared.description, "read_only": True}
     if declared.choices:
         return serializers.ChoiceField(choices=list(declared.choices), **options)
-    if declared.name == "references":
-        return serializers.ListField(
-            child=serializers.DictField(child=serializers.CharField()), **options
-        )
     if declared.shape == "array":
-        return serializers.ListField(child=serializers.CharField(), **options)
-    if declared.name == "version":
+        is_objects = declared.type == "references"
+        text = serializers.CharField()
+        child = serializers.DictField(child=text) if is_objects else text
+        return serializers.ListField(child=child, **options)
+    if declared.type == "count":
         return serializers.IntegerField(**options)
-    if declared.name == "due_date":
+    if declared.type == "date":
         return serializers.DateField(allow_null=True, **options)
+    if declared.type == "number":
+        options |= {"min_value": declared.minimum, "max_value": declared.maximum}
+        return serializers.FloatField(allow_null=True, **options)
     return serializers.CharField(
         max_length=declared.max_length, allow_null=not declared.required, **options
     )

@@ -9,6 +9,7 @@ from mcp.server.mcpserver import Context
 from pydantic import Field
 
 from backlog_site.mcp.context import current_actor
+from backlog_site.mcp.field_arguments import FILTERED, WRITTEN, Status, field_arguments
 from backlog_site.mcp.toolset import Null, Toolset, documented, from_json, tool
 from backlog_site.serving.database_threads import in_loop
 from resources_app.addresses.uris import build
@@ -25,24 +26,8 @@ from search_app.search import search_unified
 
 Answer = dict[str, Any]
 Words = list[str] | None
-Status = Literal["open", "in_progress", "blocked", "done", "cancelled"]
 Kind = Literal["task", "epic", "resource", "ib_folder", "ib_resource"]
-Priority = Literal["none", "low", "medium", "high", "urgent"]
-SETTABLE = (
-    "title",
-    "description",
-    "status",
-    "priority",
-    "epic_id",
-    "parent_id",
-    "labels",
-    "assignee",
-    "due_date",
-    "depends_on",
-    "evidence",
-    "blocked_reason",
-    "references",
-)
+SETTABLE = tuple(WRITTEN)
 Operation = Annotated[Answer, Field(description='{"type": …} and its arguments')]
 
 
@@ -102,14 +87,12 @@ class BacklogTools(Toolset):
         )
 
     @tool("List tasks or epics", read_only_hint=True, open_world_hint=False)
+    @field_arguments(FILTERED, assignee="username; '' for nobody")
     def backlog_list(
         self,
         type: Literal["task", "epic"] = "task",
         status: Status | list[Status] | None = None,
-        epic_id: str | None = None,
-        assignee: Annotated[str | None, Field(description="username; '' for nobody")] = None,
-        label: str | None = None,
-        priority: Priority | None = None,
+        *,
         ready: Annotated[
             bool | None, Field(description="open, and nothing it depends on is unfinished")
         ] = None,
@@ -126,16 +109,14 @@ class BacklogTools(Toolset):
         group_by: Annotated[
             str | None, Field(description="count by status, priority, assignee, label or epic_id")
         ] = None,
+        **fields: Any,
     ) -> Answer:
         """Filter, sort, page or count by exact fields.
 
         To find by words or meaning use backlog_search.
         """
         given = {
-            "epic_id": epic_id,
-            "assignee": assignee,
-            "label": label,
-            "priority": priority,
+            **fields,
             "ready": None if ready is None else str(ready).lower(),
             "filter": filter,
             "search": search,
@@ -183,43 +164,19 @@ class BacklogTools(Toolset):
         idempotent_hint=False,
         open_world_hint=False,
     )
+    @field_arguments(WRITTEN, references="[{url, title}]")
     def backlog_create(
         self,
         title: str,
         type: Literal["task", "epic"] = "task",
-        description: str | None = None,
-        epic_id: str | None = None,
-        parent_id: str | None = None,
-        status: Status | None = None,
-        priority: Priority | None = None,
-        labels: Words = None,
-        assignee: str | None = None,
-        due_date: str | None = None,
-        depends_on: Words = None,
-        evidence: Words = None,
-        blocked_reason: Words = None,
-        references: Annotated[list[Answer] | None, Field(description="[{url, title}]")] = None,
+        *,
         idempotency_key: Annotated[
             str | None, Field(description="a repeat with the same key creates nothing new")
         ] = None,
+        **fields: Any,
     ) -> Answer:
         """Create; answers the new item with id and ETag. The description is markdown."""
-        values = {
-            "title": title,
-            "description": description,
-            "epic_id": epic_id,
-            "parent_id": parent_id,
-            "status": status,
-            "priority": priority,
-            "labels": labels,
-            "assignee": assignee,
-            "due_date": due_date,
-            "depends_on": depends_on,
-            "evidence": evidence,
-            "blocked_reason": blocked_reason,
-            "references": references,
-        }
-        actor, given = current_actor(), _given(values)
+        actor, given = current_actor(), _given({"title": title, **fields})
         body = {"create": type, "values": given}
         return batches.once(
             actor,
@@ -235,49 +192,21 @@ class BacklogTools(Toolset):
         idempotent_hint=True,
         open_world_hint=False,
     )
+    @field_arguments(WRITTEN, description="whole text; to change a part use write_resource")
     def backlog_update(
         self,
         id: str,
         etag: Annotated[
             str | None, Field(description="refuse if it changed since you read it")
         ] = None,
-        title: str | None = None,
-        description: Annotated[
-            str | None, Field(description="whole text; to change a part use write_resource")
-        ] = None,
-        status: Status | None = None,
-        priority: Priority | None = None,
-        epic_id: str | None = None,
-        parent_id: str | None = None,
-        labels: Words = None,
-        assignee: str | None = None,
-        due_date: str | None = None,
-        depends_on: Words = None,
-        evidence: Words = None,
-        blocked_reason: Words = None,
-        references: list[Answer] | None = None,
+        **fields: Any,
     ) -> Answer:
         """Set whole fields of a task or epic; null, '' or [] clears one.
 
         Answers the new ETag and what changed.
         """
-        values = {
-            "title": title,
-            "description": description,
-            "status": status,
-            "priority": priority,
-            "epic_id": epic_id,
-            "parent_id": parent_id,
-            "labels": labels,
-            "assignee": assignee,
-            "due_date": due_date,
-            "depends_on": depends_on,
-            "evidence": evidence,
-            "blocked_reason": blocked_reason,
-            "references": references,
-        }
         given = {
-            name: None if value is Null.SENT else value for name, value in _given(values).items()
+            name: None if value is Null.SENT else value for name, value in _given(fields).items()
         }
         if not given:
             raise ValidationFailed(

@@ -183,6 +183,9 @@ class Toolset(MCPToolset):  # type: ignore[misc]  # the package has no types
         async def call(*args: Any, **kwargs: Any) -> Any:
             return await in_thread(method, *args, **kwargs)
 
+        if parameters := getattr(method, "__tool_parameters__", None):
+            own = [parameter for parameter in parameters if parameter.name != "self"]
+            call.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
         description = " ".join((inspect.getdoc(method) or "").split())
         tool = CarefulTool.from_function(
             call, title=title, description=description, annotations=annotations

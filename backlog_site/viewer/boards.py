@@ -12,8 +12,9 @@ from backlog_site.viewer.shell import actor_of, is_fragment, page, pairs_of, per
 from backlog_site.viewer.words import read_words
 from resources_app.addresses.uris import build
 from resources_app.errors import ValidationFailed
+from resources_app.fields.declarations import writable_fields
 from resources_app.querying.queries import SORTS
-from resources_app.vocabulary import Priority, Status
+from resources_app.vocabulary import Kind, Priority, Status
 from resources_app.writing import batches
 from resources_app.writing import undo as undoing
 
@@ -42,9 +43,11 @@ LANES = {"status": "No lanes", "epic_id": "A lane per epic"}
 SORT_WORDS = {
     "updated_at": "Last changed",
     "created_at": "Created",
-    "priority": "Priority",
-    "due_date": "Due date",
-    "title": "Title",
+    **{
+        field.name: field.title
+        for field in writable_fields(Kind.TASK)
+        if field.sort_column and field.name != "status"  # the sections are the statuses
+    },
     "id": "Number",
 }
 MOVED_FIELDS = ("status", "epic_id")

@@ -10,23 +10,28 @@ from django.shortcuts import redirect
 from django.utils.safestring import SafeString
 
 from backlog_site.viewer import charts
+from backlog_site.viewer.field_inputs import inputs, single_values, typed_value
 from backlog_site.viewer.markdown import render as markdown
 from backlog_site.viewer.queries import boards, insights, items
 from backlog_site.viewer.queries.people import team
 from backlog_site.viewer.shell import actor_of, is_fragment, page, show, wants_json, whole_number
 from resources_app.addresses.uris import build
 from resources_app.errors import Conflict, ValidationFailed
-from resources_app.fields.declarations import FIELDS, parse_ref
+from resources_app.fields.declarations import parse_ref, writable_fields
 from resources_app.interchange import convert_links
-from resources_app.vocabulary import Priority, Status
+from resources_app.vocabulary import Kind, Priority, Status
 from resources_app.writing import batches, checklists, write_path
 from search_app.mentions import mentioned_in
 
 BURN_UP_DAYS = 60
 MIN_DAYS = 3
 # The fields saved by the editor and the conflict form.
-EDITED = ("title", "description", "status", "priority", "assignee", "epic_id", "due_date")
-LISTS = ("labels", "evidence", "blocked_reason", "references", "depends_on")
+EDITED = tuple(field.name for field in single_values(Kind.TASK))
+LISTS = tuple(
+    field.name
+    for field in writable_fields(Kind.TASK)
+    if field.shape == "array" and field.type != "groups"
+)
 
 
 @page()
@@ -45,6 +50,7 @@ def item_context(request: HttpRequest, ref: str) -> dict[str, Any]:
         "nav": "epics" if found.item["type"] == "epic" else "board",
         "page": found,
         "item": found.item,
+        "inputs": inputs(found.item["type"], found.item, found.etags),
         "html": markdown(found.item["description"], may_tick=found.may_write),
         "has_local_links": "file://" in found.item["description"],
         # A larger epic would need its whole history; insights read that for all tasks at once.
@@ -108,6 +114,7 @@ def edit(request: HttpRequest, ref: str) -> HttpResponse:
         "page": found,
         "item": found.item,
         "description": found.item["description"],
+        "inputs": inputs(found.item["type"], found.item, found.etags),
     }
     return show(request, template, context)
 
@@ -146,7 +153,9 @@ def _edits(request: HttpRequest) -> list[items.Edit]:
         value = request.POST.get(name + taken, request.POST.get(name))
         if value is not None:
             found.append(
-                items.Edit(name, _typed(name, _unix(value)), request.POST.get(f"{name}_etag", ""))
+                items.Edit(
+                    name, typed_value(name, _unix(value)), request.POST.get(f"{name}_etag", "")
+                )
             )
     return found
 
@@ -163,19 +172,13 @@ def set_field(request: HttpRequest, ref: str) -> HttpResponse:
     uri = build(items.collection_of(ref), ref, name)
     try:
         answer = write_path.write(
-            actor_of(request), uri, {"type": "set", "value": _typed(name, value)}, etag
+            actor_of(request), uri, {"type": "set", "value": typed_value(name, value)}, etag
         )
     except Conflict:
         if wants_json(request):
             raise
         return _clash(request, ref, [items.Edit(name, value, etag or "")])
     return JsonResponse(answer) if wants_json(request) else _done(request, ref)
-
-
-def _typed(name: str, value: str) -> Any:
-    declared = FIELDS["task"].get(name)
-    is_text = declared is not None and declared.shape == "text"
-    return value if is_text or value else None
 
 
 def _clash(request: HttpRequest, ref: str, edits: list[items.Edit]) -> HttpResponse:
@@ -287,20 +290,14 @@ def convert(request: HttpRequest, ref: str) -> HttpResponse:
 def create(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return _create_form(request)
-    values = {
-        name: request.POST.get(name, "") for name in ("title", "description", "status", "priority")
-    }
-    optional = {
-        name: request.POST[name]
-        for name in ("epic_id", "assignee", "due_date")
-        if request.POST.get(name)
-    }
     labels = [label.strip() for label in request.POST.get("labels", "").split(",") if label.strip()]
-    kind = "epic" if request.POST.get("kind") == "epic" else "task"
-    if kind == "epic":
-        optional.pop("epic_id", None)
-    given = {name: _unix(value) for name, value in values.items() if value}
-    made = write_path.create_item(actor_of(request), kind, {**given, **optional, "labels": labels})
+    kind = Kind.EPIC if request.POST.get("kind") == "epic" else Kind.TASK
+    given = {
+        field.name: typed_value(field.name, _unix(request.POST[field.name]))
+        for field in single_values(kind)
+        if request.POST.get(field.name)
+    }
+    made = write_path.create_item(actor_of(request), kind, {**given, "labels": labels})
     return (
         JsonResponse({"ref": made.ref})
         if wants_json(request)
@@ -311,7 +308,11 @@ def create(request: HttpRequest) -> HttpResponse:
 def _create_form(request: HttpRequest) -> HttpResponse:
     template = "viewer/_create.html" if is_fragment(request) else "viewer/create.html"
     preset = {name: request.GET.get(name, "") for name in ("kind", "status", "epic_id")}
-    return show(request, template, {"nav": "board", "values": preset, **_offered(request)})
+    return show(
+        request,
+        template,
+        {"nav": "board", "values": preset, "inputs": inputs(Kind.TASK), **_offered(request)},
+    )
 
 
 @page()

@@ -4,7 +4,7 @@ They track the version they were opened with and the user's changes.
 """
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from django import forms
@@ -14,6 +14,7 @@ from unfold.widgets import UnfoldAdminSelect2MultipleWidget, UnfoldAdminTextarea
 from resources_app.addresses import uris
 from resources_app.addresses.targets import target_of
 from resources_app.errors import BacklogError, Conflict, NotFound
+from resources_app.fields.declarations import Field, Type, field_of, writable_fields
 from resources_app.history import revisions
 from resources_app.history.documents import document_of, uri_of
 from resources_app.history.etags import version_in
@@ -21,7 +22,7 @@ from resources_app.history.revisions import Document
 from resources_app.history.timeline import Entry, timeline
 from resources_app.models import Comment, Epic, Resource, Task
 from resources_app.models.base import Versioned
-from resources_app.vocabulary import Priority, Status
+from resources_app.vocabulary import Kind
 from resources_app.writing.session import current_etag
 
 CONTINUED = "  "
@@ -30,7 +31,11 @@ STALE = (
     "Your own input is kept, everything else is now up to date: check it and save again."
 )
 ALSO_CHANGED = "Also changed by another user. Saving replaces their value."
-_FORM_NAMES = {"epic_id": "epic"}
+_FORM_NAMES = {
+    field.name: field.name.removesuffix("_id")
+    for field in writable_fields(Kind.TASK)
+    if field.type == "epic"
+}
 _PUBLIC_NAMES = {form_name: public for public, form_name in _FORM_NAMES.items()}
 
 
@@ -216,10 +221,9 @@ class WritePathForm(RefusableForm):
         }
 
     def _public_value(self, name: str, value: Any) -> Any:
-        if name == "status":
-            return Status(value).label
-        if name == "priority":
-            return Priority(value).label
+        declared = field_of(self.instance.KIND, name)
+        if declared and declared.vocabulary:
+            return declared.vocabulary(value).label
         if isinstance(value, Epic):
             return value.ref
         if isinstance(value, User):
@@ -275,33 +279,42 @@ def _same(name: str, value: Any, before: Any) -> bool:
     return bool(plain(value) == plain(before))
 
 
-class EpicForm(WritePathForm):
-    description = TextField(required=False, help_text="Markdown.")
-    labels = LinesField()
-    evidence = LinesField(
-        help_text=(
-            "What shows that it is done. One per line; indented lines belong to the one above."
-        )
-    )
-    blocked_reason = LinesField(
-        help_text="What stands in the way. One per line; indented lines belong to the one above."
-    )
-    references = ReferencesField(help_text="One per line: a URL, or a URL | and a title.")
-    groups = GroupsField()
-
-    class Meta:
-        model = Epic
-        fields = ["title", "status", "priority", "assignee", "due_date"]
+def _lines(field: Field, kind: type[LinesField] = LinesField, more: str = "") -> LinesField:
+    return kind(help_text=f"{field.description}. One per line{more}.")
 
 
-class TaskForm(EpicForm):
-    depends_on = LinesField(
-        help_text="Tasks that must be finished first, such as TASK-0001. One per line."
-    )
+# The form field of a type. Every other type is edited with the form field of its column.
+_FORM_FIELDS: dict[Type, Callable[[Field], forms.Field]] = {
+    "markdown": lambda field: TextField(required=field.required, help_text="Markdown."),
+    "words": _lines,
+    "tasks": lambda field: _lines(field, more=", such as TASK-0001"),
+    "texts": lambda field: _lines(field, more="; indented lines belong to the one above"),
+    "references": lambda field: _lines(
+        field, ReferencesField, ": a URL, or a URL and a title separated by |"
+    ),
+    "groups": lambda field: GroupsField(),
+}
 
-    class Meta:
-        model = Task
-        fields = ["title", "status", "priority", "epic", "assignee", "due_date"]
+
+def form_name(field: Field) -> str:
+    return _FORM_NAMES.get(field.name, field.name)
+
+
+def _item_form(model: type[Task] | type[Epic]) -> type[WritePathForm]:
+    """Build the form of a kind from its declared fields."""
+    declared = writable_fields(model.KIND)
+    made: dict[str, Any] = {
+        field.name: _FORM_FIELDS[field.type](field)
+        for field in declared
+        if field.type in _FORM_FIELDS
+    }
+    names = [form_name(field) for field in declared if field.type not in _FORM_FIELDS]
+    meta = type("Meta", (), {"model": model, "fields": names})
+    return type(f"{model.__name__}Form", (WritePathForm,), {**made, "Meta": meta})
+
+
+EpicForm = _item_form(Epic)
+TaskForm = _item_form(Task)
 
 
 class CommentForm(WritePathForm):

@@ -12,13 +12,14 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesCheckboxFilter
 
 from resources_app.admin.base import ArchivedFilter, LabelFilter, column, moment, nowrap
-from resources_app.admin.forms import CommentForm, EpicForm, TaskForm
+from resources_app.admin.forms import CommentForm, EpicForm, TaskForm, form_name
 from resources_app.admin.write_path import WritePathAdmin
+from resources_app.fields.declarations import LONG_COLUMNS, Type, writable_fields
 from resources_app.history.documents import uri_of
 from resources_app.history.revisions import Document
 from resources_app.identity.roles import Actor
 from resources_app.models import Comment, Epic, Task
-from resources_app.vocabulary import Priority, Status
+from resources_app.vocabulary import Kind, Priority, Status
 from resources_app.writing import write_path
 
 STATUS_COLOURS = {
@@ -52,14 +53,7 @@ class ItemAdmin(WritePathAdmin):
     list_per_page = 25
     list_max_show_all = 25
     list_select_related = ["assignee"]
-    list_defer: tuple[str, ...] = (
-        "description",
-        "evidence",
-        "blocked_reason",
-        "references",
-        "extra",
-        "field_versions",
-    )
+    list_defer: tuple[str, ...] = (*LONG_COLUMNS, "extra", "field_versions")
     ordering = ["-updated_at", "-number"]
     search_fields = ["title"]
     search_help_text = "Id or words"
@@ -115,23 +109,24 @@ class ItemAdmin(WritePathAdmin):
         return moment(item.archived_at)
 
 
-def _fieldsets(
-    *placing: str, needs: tuple[str, ...] = ()
-) -> list[tuple[str | None, dict[str, Any]]]:
+# The tab of a field, by its type. Every other type is part of the state.
+_TABS: dict[Type, str | None] = {
+    "text": None,
+    "markdown": None,
+    "tasks": "Work",
+    "texts": "Work",
+    "references": "Work",
+    "groups": "Access",
+}
+
+
+def _fieldsets(kind: str) -> list[tuple[str | None, dict[str, Any]]]:
+    tabs: dict[str | None, list[str]] = {None: [], "State": [], "Work": [], "Access": []}
+    for field in writable_fields(kind):
+        tabs[_TABS.get(field.type, "State")].append(form_name(field))
     return [
-        (None, {"fields": ["title", "description"]}),
-        (
-            "State",
-            {
-                "classes": ["tab"],
-                "fields": ["status", "priority", *placing, "assignee", "due_date", "labels"],
-            },
-        ),
-        (
-            "Work",
-            {"classes": ["tab"], "fields": [*needs, "blocked_reason", "evidence", "references"]},
-        ),
-        ("Access", {"classes": ["tab"], "fields": ["groups"]}),
+        (None, {"fields": tabs.pop(None)}),
+        *((name, {"classes": ["tab"], "fields": fields}) for name, fields in tabs.items()),
         (
             "Record",
             {
@@ -165,7 +160,7 @@ class TaskAdmin(ItemAdmin):
     ]
     autocomplete_fields = ["assignee", "epic"]
     readonly_fields = [*ItemAdmin.readonly_fields, "related"]
-    fieldsets = _fieldsets("epic", needs=("depends_on",))
+    fieldsets = _fieldsets(Kind.TASK)
 
     @column("Epic", ordering="epic__number")
     def in_epic(self, task: Task) -> SafeString | None:
@@ -187,7 +182,7 @@ class EpicAdmin(ItemAdmin):
         ArchivedFilter,
     ]
     readonly_fields = [*ItemAdmin.readonly_fields, "related"]
-    fieldsets = _fieldsets()
+    fieldsets = _fieldsets(Kind.EPIC)
 
     @column("Tasks")
     def related(self, epic: Epic) -> SafeString | str:

@@ -1,358 +1,342 @@
-"""Declare the fields of each kind. One declaration drives validation, history, schemas and URIs."""
+"""Declare the fields of each kind, once.
 
-import datetime
-import re
-from collections.abc import Callable
+A declaration drives validation, history, schemas, filters, sorts, forms, admin, frontmatter, JSON
+and tool arguments. The order here is the order everywhere, so a new field goes to the end. Other
+modules know types, not names.
+"""
+
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from resources_app.editing.operations import ALLOWED, Shape
-from resources_app.errors import ValidationFailed
+from resources_app.fields import cleaning
+from resources_app.fields.cleaning import HIDDEN as HIDDEN
+from resources_app.fields.cleaning import MAX_ENTRIES as MAX_ENTRIES
+from resources_app.fields.cleaning import MAX_LABELS as MAX_LABELS
+from resources_app.fields.cleaning import MAX_TEXT as MAX_TEXT
+from resources_app.fields.cleaning import clean_line as clean_line
+from resources_app.fields.cleaning import clean_text as clean_text
+from resources_app.fields.cleaning import parse_ref as parse_ref
 from resources_app.vocabulary import Kind, Priority, Status
 
-MAX_TEXT = 2_000_000
-MAX_ENTRIES = 500
-MAX_LABELS = 50
-# Placeholder for the id of a task or epic that the caller cannot see.
-HIDDEN = "hidden"
-
-_REF = re.compile(r"(TASK|EPIC)-([0-9]{4,15})", re.ASCII)
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_BREAKS = re.compile("[\t\n\x0b\x0c\r\x1c-\x1e\x85\u2028\u2029]+")
-# Control characters and bidirectional formatting characters, which make text display differently
-# from its content.
-_INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
-_SAFE_URL = re.compile(r"(?!javascript:|data:|vbscript:)[\w./#?-][^\x00-\x1f\x7f]*", re.IGNORECASE)
+Type = Literal[
+    "text",
+    "markdown",
+    "choice",
+    "date",
+    "number",
+    "person",
+    "epic",
+    "tasks",
+    "words",
+    "texts",
+    "references",
+    "groups",
+    "id",
+    "moment",
+    "count",
+    "word",
+]
+Vocabulary = type[Status] | type[Priority]
+Comparison = Literal["", "equal", "ordered", "text"]
+_SHAPES: dict[Type, Shape] = {
+    "text": "text",
+    "markdown": "text",
+    "tasks": "array",
+    "words": "array",
+    "texts": "array",
+    "references": "array",
+    "groups": "array",
+}
 
 
 @dataclass(frozen=True, eq=False)
 class Field:
+    """Describe a field.
+
+    `column` is the attribute of the row where its name differs from the field's. `compared` says
+    which operators filter it, under the name `filter_name`. `sort_column` is never null and has an
+    index. `searched` is its place in the text of the search index.
+    """
+
     name: str
-    shape: Shape
-    mime_type: str
+    type: Type
     clean: Callable[[str, Any], Any]
     description: str
     empty: Any = None
+    label: str = ""
     writable: bool = True
     required: bool = False
-    choices: tuple[str, ...] = ()
+    vocabulary: Vocabulary | None = None
     max_length: int | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    decimals: int = 0
+    column: str = ""
+    compared: Comparison = ""
+    filter_name: str = ""
+    sort_column: str = ""
+    searched: int = 0
+    aliases: tuple[str, ...] = ()
+    is_argument: bool = True
+    is_list_argument: bool = False
+    is_listed: bool = False
+    only_tasks: bool = False
+
+    @property
+    def shape(self) -> Shape:
+        return _SHAPES.get(self.type, "scalar")
+
+    @property
+    def mime_type(self) -> str:
+        if self.type == "markdown":
+            return "text/markdown"
+        return "application/json" if self.shape == "array" else "text/plain"
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return tuple(map(str, self.vocabulary.labels)) if self.vocabulary else ()
 
     @property
     def operations(self) -> tuple[str, ...]:
         return ALLOWED[self.shape] if self.writable else ()
 
+    @property
+    def title(self) -> str:
+        return self.label or self.name.replace("_", " ").capitalize()
 
-def parse_ref(ref: Any, prefix: str) -> int | None:
-    """Parse a ref: TASK-0042 → 42. Return None for anything but the canonical form."""
-    match = _REF.fullmatch(ref) if isinstance(ref, str) else None
-    if match is None or match[1] != prefix or f"{prefix}-{int(match[2]):04d}" != ref:
-        return None
-    return int(match[2])
-
-
-def clean_text(name: str, value: Any, max_length: int = MAX_TEXT) -> str:
-    """Check a string before it is stored.
-
-    PostgreSQL rejects NUL, and a lone surrogate makes invalid JSON.
-    """
-    if not isinstance(value, str):
-        raise ValidationFailed(f"{name} must be a string.", field=name, value=value)
-    if "\x00" in value or (not value.isascii() and _SURROGATE.search(value)):
-        raise ValidationFailed(f"{name} must not contain NUL or unpaired surrogates.", field=name)
-    if len(value) > max_length:
-        raise ValidationFailed(
-            f"{name} must be at most {max_length} characters (got {len(value)}).",
-            field=name,
-            value=f"{value[:100]}…",
-            max_length=max_length,
-        )
-    return value
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, *self.aliases)
 
 
-def clean_line(name: str, value: Any, max_length: int = MAX_TEXT) -> str:
-    """Return one line without control and bidirectional formatting characters.
-
-    Line breaks and tabs become spaces.
-    """
-    line = _INVISIBLE.sub("", _BREAKS.sub(" ", clean_text(name, value)))
-    return clean_text(name, line, max_length)
-
-
-def _markdown(name: str, value: Any) -> str:
-    return "" if value is None else clean_text(name, value)
-
-
-def _body(name: str, value: Any) -> str:
-    if not clean_text(name, value).strip():
-        raise ValidationFailed(f"{name} must not be empty.", field=name, value=value)
-    return str(value)
+def _chosen(name: str, vocabulary: Vocabulary, description: str) -> Field:
+    return Field(
+        name,
+        "choice",
+        cleaning.choice(tuple(map(str, vocabulary.labels))),
+        description,
+        vocabulary.labels[0],
+        vocabulary=vocabulary,
+        compared="equal" if vocabulary is Status else "ordered",
+        sort_column=name,
+        is_list_argument=True,
+        is_listed=True,
+    )
 
 
-def _title(name: str, value: Any) -> str:
-    title = clean_line(name, "" if value is None else value, 200).strip()
-    if not title:
-        raise ValidationFailed(
-            f"{name} must be one line of 1 to 200 characters.", field=name, value=value
-        )
-    return title
+def _number(
+    name: str, description: str, least: float, most: float, decimals: int, **more: Any
+) -> Field:
+    """Declare an optional number. Its rows have a column `<name>_order` that puts null last."""
+    return Field(
+        name,
+        "number",
+        cleaning.number(least, most, decimals),
+        description,
+        minimum=least,
+        maximum=most,
+        decimals=decimals,
+        compared="ordered",
+        sort_column=f"{name}_order",
+        is_list_argument=True,
+        is_listed=True,
+        **more,
+    )
 
 
-def _optional_line(limit: int) -> Callable[[str, Any], str]:
-    return lambda name, value: "" if value is None else clean_line(name, value, limit).strip()
+def _protected(name: str, type: Type, description: str, **more: Any) -> Field:
+    return Field(name, type, cleaning.refused, description, writable=False, **more)
 
 
-def _optional_text(limit: int) -> Callable[[str, Any], str]:
-    return lambda name, value: "" if value is None else clean_text(name, value, limit).strip()
-
-
-def _choice(choices: tuple[str, ...]) -> Callable[[str, Any], str]:
-    def clean(name: str, value: Any) -> str:
-        if value not in choices:
-            raise ValidationFailed(
-                f"Invalid {name} value", field=name, value=value, allowed_values=list(choices)
-            )
-        return str(value)
-
-    return clean
-
-
-def _date(name: str, value: Any) -> str | None:
-    if value in (None, ""):
-        return None
-    try:
-        return datetime.date.fromisoformat(value).isoformat()
-    except (TypeError, ValueError):
-        raise ValidationFailed(
-            f"{name} must be a date as YYYY-MM-DD.", field=name, value=value
-        ) from None
-
-
-def _username(name: str, value: Any) -> str | None:
-    return None if value in (None, "") else clean_text(name, value, 150)
-
-
-def _strings(limit: int, most: int, *, unique: bool = False) -> Callable[[str, Any], list[str]]:
-    """Clean a list of texts, or with `unique` a set of single-line words."""
-    clean_entry = clean_line if unique else clean_text
-
-    def clean(name: str, value: Any) -> list[str]:
-        entries = [clean_entry(name, entry, limit) for entry in _list(name, value, most)]
-        if not all(entry.strip() for entry in entries):
-            raise ValidationFailed(
-                f"{name} must not contain an empty entry.", field=name, value=value
-            )
-        return list(dict.fromkeys(entry.strip() for entry in entries)) if unique else entries
-
-    return clean
-
-
-def _list(name: str, value: Any, most: int) -> list[Any]:
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise ValidationFailed(f"{name} must be a list.", field=name, value=value)
-    if len(value) > most:
-        raise ValidationFailed(
-            f"{name} must have at most {most} entries (got {len(value)}).",
-            field=name,
-            max_entries=most,
-        )
-    return value
-
-
-def _references(name: str, value: Any) -> list[dict[str, str]]:
-    return [_reference(name, entry) for entry in _list(name, value, MAX_ENTRIES)]
-
-
-def _reference(name: str, entry: Any) -> dict[str, str]:
-    entry = {"url": entry} if isinstance(entry, str) else entry
-    if not isinstance(entry, dict) or not {"url"} <= set(entry) <= {"url", "title"}:
-        raise ValidationFailed(f"Each entry of {name} is {{url, title}}.", field=name, value=entry)
-    url = clean_text(f"{name}.url", entry["url"], 2000).strip()
-    if not _SAFE_URL.fullmatch(url):
-        raise ValidationFailed(
-            f"{name}.url must be a path or a link in one line, and no javascript:, data: or"
-            " vbscript:.",
-            field=name,
-            value=url,
-        )
-    return {"url": url, "title": clean_line(f"{name}.title", entry.get("title") or "", 500)}
-
-
-def _refs(prefix: str) -> Callable[[str, Any], list[str]]:
-    def clean(name: str, value: Any) -> list[str]:
-        refs = [_ref(prefix)(name, ref) for ref in _list(name, value, MAX_ENTRIES)]
-        return [
-            ref
-            for place, ref in enumerate(refs)
-            if ref and (ref == HIDDEN or ref not in refs[:place])
-        ]
-
-    return clean
-
-
-def _ref(prefix: str) -> Callable[[str, Any], str | None]:
-    def clean(name: str, value: Any) -> str | None:
-        if value in (None, ""):
-            return None
-        if value != HIDDEN and parse_ref(value, prefix) is None:
-            raise ValidationFailed(
-                f"{name} must be an id like {prefix}-0001.", field=name, value=value
-            )
-        return str(value)
-
-    return clean
-
-
-def _refused(name: str, value: Any) -> Any:
-    raise ValidationFailed(f"{name} cannot be written.", field=name, value=value)
-
-
-_STATUSES = tuple(Status.labels)
-_PRIORITIES = tuple(Priority.labels)
-_PLAIN, _MARKDOWN, _JSON = "text/plain", "text/markdown", "application/json"
-
-
-def _protected(name: str, description: str) -> Field:
-    return Field(name, "scalar", _PLAIN, _refused, description, writable=False)
-
-
-_ITEM = (
+_GROUPS = cleaning.strings(150, 20, unique=True)
+_WORDS = cleaning.strings(50, MAX_LABELS, unique=True)
+_TEXTS = cleaning.strings(10_000, MAX_ENTRIES)
+_TASK = (
+    _protected(
+        "id",
+        "id",
+        "The id",
+        column="number",
+        compared="equal",
+        sort_column="number",
+        is_listed=True,
+    ),
     Field(
         "title",
         "text",
-        _PLAIN,
-        _title,
+        cleaning.title,
         "One line that says what is to be done",
         "",
         required=True,
         max_length=200,
+        compared="text",
+        sort_column="title",
+        searched=1,
+        is_listed=True,
     ),
     Field(
         "description",
-        "text",
-        _MARKDOWN,
-        _markdown,
+        "markdown",
+        cleaning.markdown,
         "The description in markdown",
         "",
         max_length=MAX_TEXT,
+        compared="text",
+        searched=2,
     ),
     Field(
-        "status",
-        "scalar",
-        _PLAIN,
-        _choice(_STATUSES),
-        "Where the work stands",
-        "open",
-        choices=_STATUSES,
+        "epic_id",
+        "epic",
+        cleaning.ref("EPIC"),
+        "The epic it belongs to; parent_id is the same",
+        label="Epic",
+        compared="equal",
+        aliases=("parent_id",),
+        is_list_argument=True,
+        is_listed=True,
+        only_tasks=True,
+    ),
+    _chosen("status", Status, "Where the work stands"),
+    _chosen("priority", Priority, "How urgent it is"),
+    Field(
+        "labels",
+        "words",
+        _WORDS,
+        "Words to filter by",
+        [],
+        compared="equal",
+        filter_name="label",
+        searched=5,
+        is_list_argument=True,
+        is_listed=True,
     ),
     Field(
-        "priority",
-        "scalar",
-        _PLAIN,
-        _choice(_PRIORITIES),
-        "How urgent it is",
-        "none",
-        choices=_PRIORITIES,
+        "assignee",
+        "person",
+        cleaning.username,
+        "The username of who does it",
+        max_length=150,
+        column="assignee_id",
+        compared="equal",
+        is_list_argument=True,
+        is_listed=True,
     ),
     Field(
-        "labels", "array", _JSON, _strings(50, MAX_LABELS, unique=True), "Words to filter by", []
+        "due_date",
+        "date",
+        cleaning.date,
+        "The day it is due, as YYYY-MM-DD",
+        compared="ordered",
+        sort_column="due_order",
+        is_listed=True,
     ),
-    Field("assignee", "scalar", _PLAIN, _username, "The username of who does it", max_length=150),
-    Field("due_date", "scalar", _PLAIN, _date, "The day it is due, as YYYY-MM-DD"),
     Field(
-        "evidence", "array", _JSON, _strings(10_000, MAX_ENTRIES), "What shows that it is done", []
+        "depends_on",
+        "tasks",
+        cleaning.refs("TASK"),
+        "Tasks that must be finished first",
+        [],
+        label="Dependencies",
+        compared="equal",
+        only_tasks=True,
     ),
+    Field(
+        "references", "references", cleaning.references, "Links, each {url, title}", [], searched=6
+    ),
+    Field("evidence", "texts", _TEXTS, "What shows that it is done", [], searched=3),
     Field(
         "blocked_reason",
-        "array",
-        _JSON,
-        _strings(10_000, MAX_ENTRIES),
+        "texts",
+        _TEXTS,
         "What stands in the way",
         [],
+        label="Reasons for being blocked",
+        searched=4,
     ),
-    Field("references", "array", _JSON, _references, "Links, each {url, title}", []),
     Field(
         "groups",
-        "array",
-        _JSON,
-        _strings(150, 20, unique=True),
+        "groups",
+        _GROUPS,
         "Groups it is limited to; empty: whole team",
         [],
+        is_argument=False,
+    ),
+    _protected("type", "word", "task or epic"),
+    _protected(
+        "created_at", "moment", "When it was created", compared="ordered", sort_column="created_at"
+    ),
+    _protected(
+        "updated_at",
+        "moment",
+        "When it last changed",
+        compared="ordered",
+        sort_column="updated_at",
+        is_listed=True,
+    ),
+    _protected("archived_at", "moment", "When it was archived; archive with DELETE"),
+    _protected("version", "count", "Counts the writes"),
+    _protected("etag", "word", "Changes with every write"),
+    _number(
+        "estimate",
+        "The expected effort, in the unit the team uses",
+        least=0,
+        most=10_000,
+        decimals=2,
+        only_tasks=True,
     ),
 )
-_TASK_ONLY = (
+_COMMENT = (Field("body", "markdown", cleaning.body, "The comment in markdown", "", required=True),)
+_RESOURCE = (
     Field(
-        "epic_id", "scalar", _PLAIN, _ref("EPIC"), "The epic it belongs to; parent_id is the same"
+        "content", "markdown", cleaning.markdown, "The text of the file", "", max_length=MAX_TEXT
     ),
-    Field("depends_on", "array", _JSON, _refs("TASK"), "Tasks that must be finished first", []),
-)
-_PROTECTED = (
-    _protected("id", "The id"),
-    _protected("type", "task or epic"),
-    _protected("created_at", "When it was created"),
-    _protected("updated_at", "When it last changed"),
-    _protected("archived_at", "When it was archived; archive with DELETE"),
-    _protected("version", "Counts the writes"),
-    _protected("etag", "Changes with every write"),
+    Field("title", "text", cleaning.optional_line(200), "A title", "", max_length=200),
+    Field(
+        "description",
+        "text",
+        cleaning.optional_text(2000),
+        "What the file is for",
+        "",
+        max_length=2000,
+    ),
+    Field("tags", "words", _WORDS, "Words to filter by", []),
+    Field("groups", "groups", _GROUPS, "Groups it is limited to", []),
 )
 
+
+def _by_name(fields: Iterable[Field]) -> dict[str, Field]:
+    return {field.name: field for field in fields}
+
+
 FIELDS: dict[str, dict[str, Field]] = {
-    Kind.TASK: {field.name: field for field in (*_ITEM, *_TASK_ONLY, *_PROTECTED)},
-    Kind.EPIC: {field.name: field for field in (*_ITEM, *_PROTECTED)},
-    Kind.COMMENT: {
-        "body": Field(
-            "body", "text", _MARKDOWN, _body, "The comment in markdown", "", required=True
-        ),
-    },
-    Kind.RESOURCE: {
-        field.name: field
-        for field in (
-            Field(
-                "content",
-                "text",
-                _MARKDOWN,
-                _markdown,
-                "The text of the file",
-                "",
-                max_length=MAX_TEXT,
-            ),
-            Field("title", "text", _PLAIN, _optional_line(200), "A title", "", max_length=200),
-            Field(
-                "description",
-                "text",
-                _PLAIN,
-                _optional_text(2000),
-                "What the file is for",
-                "",
-                max_length=2000,
-            ),
-            Field(
-                "tags",
-                "array",
-                _JSON,
-                _strings(50, MAX_LABELS, unique=True),
-                "Words to filter by",
-                [],
-            ),
-            Field(
-                "groups",
-                "array",
-                _JSON,
-                _strings(150, 20, unique=True),
-                "Groups it is limited to",
-                [],
-            ),
-        )
-    },
+    Kind.TASK: _by_name(_TASK),
+    Kind.EPIC: _by_name(field for field in _TASK if not field.only_tasks),
+    Kind.COMMENT: _by_name(_COMMENT),
+    Kind.RESOURCE: _by_name(_RESOURCE),
 }
-ALIASES = {"parent_id": "epic_id"}
+# The columns of tasks and epics that may hold megabytes.
+LONG_COLUMNS = tuple(
+    field.name for field in _TASK if field.type in ("markdown", "texts", "references")
+)
+_ALIASES = {
+    kind: {alias: field for field in fields.values() for alias in field.aliases}
+    for kind, fields in FIELDS.items()
+}
 
 
 def field_of(kind: str, name: str) -> Field | None:
-    return FIELDS[kind].get(ALIASES.get(name, name) if kind == Kind.TASK else name)
+    return FIELDS[kind].get(name) or _ALIASES[kind].get(name)
+
+
+def writable_fields(kind: str) -> list[Field]:
+    return [field for field in FIELDS[kind].values() if field.writable]
 
 
 def writable_names(kind: str) -> list[str]:
-    return [field.name for field in FIELDS[kind].values() if field.writable]
+    return [field.name for field in writable_fields(kind)]
+
+
+def empty_values(kind: str) -> dict[str, Any]:
+    return {field.name: field.empty for field in writable_fields(kind)}

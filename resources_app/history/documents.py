@@ -3,7 +3,7 @@ columns.
 """
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.contrib.auth.models import Group, User
@@ -12,13 +12,21 @@ from resources_app.addresses import uris
 from resources_app.addresses.hidden_refs import NAMING_FIELDS
 from resources_app.addresses.intelligencebank import uri_of_mirrored
 from resources_app.errors import PermissionDenied, ValidationFailed
-from resources_app.fields.declarations import FIELDS, field_of, parse_ref, writable_names
+from resources_app.fields.cleaning import whole
+from resources_app.fields.declarations import (
+    FIELDS,
+    Field,
+    Type,
+    field_of,
+    parse_ref,
+    writable_names,
+)
 from resources_app.history.revisions import Document
 from resources_app.identity.roles import Actor, groups_of
 from resources_app.models import Comment, Epic, IBFolder, IBResource, Resource, Task
 from resources_app.models.backlog import Item
 from resources_app.models.base import Versioned
-from resources_app.vocabulary import Kind, Priority, Status
+from resources_app.vocabulary import Kind
 
 MODELS: dict[str, type[Task] | type[Epic] | type[Comment] | type[Resource]] = {
     Kind.TASK: Task,
@@ -42,23 +50,27 @@ def document_of(thing: Versioned) -> Document:
     return document
 
 
-def _value(thing: Any, name: str) -> Any:
-    if name == "status":
-        return Status(thing.status).label
-    if name == "priority":
-        return Priority(thing.priority).label
-    if name == "assignee":
-        return thing.assignee.username if thing.assignee_id else None
-    if name == "epic_id":
-        return Epic.make_ref(thing.epic_id) if thing.epic_id else None
-    if name == "due_date":
-        return thing.due_date.isoformat() if thing.due_date else None
-    return getattr(thing, name)
+def _value(thing: Any, field: Field) -> Any:
+    stored = getattr(thing, field.column or field.name)
+    if field.vocabulary:
+        return field.vocabulary(stored).label
+    convert = _PUBLIC_VALUES.get(field.type)
+    return stored if convert is None or stored is None else convert(thing, field.name, stored)
+
+
+# How the value of a column is shown, by type of field. Other types are shown as they are stored.
+_PUBLIC_VALUES: dict[Type, Callable[[Any, str, Any], Any]] = {
+    "person": lambda thing, name, stored: getattr(thing, name).username,
+    "epic": lambda thing, name, stored: Epic.make_ref(stored),
+    "date": lambda thing, name, stored: stored.isoformat(),
+    "number": lambda thing, name, stored: whole(stored),
+}
 
 
 def part_of(thing: Versioned, names: Iterable[str]) -> Document:
     """Return some writable fields of the document. Deferred columns of the others are not read."""
-    return {name: _value(thing, name) for name in names}
+    fields = FIELDS[thing.KIND]
+    return {name: _value(thing, fields[name]) for name in names}
 
 
 def named_by(thing: Versioned) -> Document:
@@ -110,55 +122,58 @@ def protected_field(kind: str, name: str) -> PermissionDenied:
     )
 
 
-def defaults(kind: str) -> Document:
-    return {field.name: field.empty for field in FIELDS[kind].values() if field.writable}
-
-
-def columns_for(actor: Actor, changed: Document) -> dict[str, Any]:
+def columns_for(actor: Actor, kind: str, changed: Document) -> dict[str, Any]:
     """Convert cleaned public values to model attributes, resolving names of users, epics and
     groups.
     """
     return {
         column: value
         for name, public in changed.items()
-        for column, value in _column(actor, name, public).items()
+        for column, value in _columns(actor, field_of(kind, name), name, public).items()
     }
 
 
-def _column(actor: Actor, name: str, value: Any) -> dict[str, Any]:
-    if name == "status":
-        return {"status": Status[value.upper()]}
-    if name == "priority":
-        return {"priority": Priority[value.upper()]}
-    if name == "assignee":
-        return {"assignee": _person(value)}
-    if name == "epic_id":
-        return {"epic": _epic(actor, value)}
+def _columns(actor: Actor, field: Field | None, name: str, value: Any) -> dict[str, Any]:
     if name == "archived_at":
-        return {"archived_at": datetime.datetime.fromisoformat(value) if value else None}
-    if name == "due_date":
-        return {"due_date": datetime.date.fromisoformat(value) if value else None}
-    if name == "groups":
-        return {"groups": _groups(actor, value), "restricted": bool(value)}
-    return {name: value}
+        return {name: datetime.datetime.fromisoformat(value) if value else None}
+    if field is None:
+        return {name: value}
+    if field.vocabulary:
+        return {name: field.vocabulary[value.upper()]}
+    convert = _COLUMN_VALUES.get(field.type)
+    return convert(actor, name, value) if convert else {name: value}
 
 
-def _person(username: str | None) -> User | None:
+# How a public value is stored, by type of field. Other types are stored as they are.
+_COLUMN_VALUES: dict[Type, Callable[[Actor, str, Any], dict[str, Any]]] = {
+    "person": lambda actor, name, value: {name: _person(name, value)},
+    "epic": lambda actor, name, value: {name.removesuffix("_id"): _epic(actor, name, value)},
+    "date": lambda actor, name, value: {
+        name: datetime.date.fromisoformat(value) if value else None
+    },
+    "groups": lambda actor, name, value: {
+        name: _groups(actor, value),
+        "restricted": bool(value),
+    },
+}
+
+
+def _person(name: str, username: str | None) -> User | None:
     if username is None:
         return None
     person = User.objects.filter(username=username, is_active=True).first()
     if person is None:
-        raise ValidationFailed(f"There is no user {username!r}.", field="assignee", value=username)
+        raise ValidationFailed(f"There is no user {username!r}.", field=name, value=username)
     return person
 
 
-def _epic(actor: Actor, ref: str | None) -> Epic | None:
+def _epic(actor: Actor, name: str, ref: str | None) -> Epic | None:
     if ref is None:
         return None
     number = parse_ref(ref, "EPIC") or 0
     epic = Epic.objects.visible_to(actor.user).live().filter(pk=number).first()
     if epic is None:
-        raise ValidationFailed(f"There is no epic {ref}.", field="epic_id", value=ref)
+        raise ValidationFailed(f"There is no epic {ref}.", field=name, value=ref)
     return epic
 
 

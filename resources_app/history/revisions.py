@@ -8,7 +8,7 @@ from typing import Any
 
 from resources_app.editing.text import Splice, apply_splices, splices_between
 from resources_app.errors import NotFound
-from resources_app.fields.declarations import FIELDS
+from resources_app.fields.declarations import FIELDS, empty_values
 from resources_app.models import Change, Revision
 from resources_app.models.base import Versioned
 
@@ -81,7 +81,8 @@ def document_at(kind: str, object_id: int, version: int) -> Document:
     base = revisions.filter(snapshot__isnull=False).order_by("-version").first()
     if base is None or base.snapshot is None or not revisions.filter(version=version).exists():
         raise NotFound(f"There is no version {version}.", version=version)
-    document: Document = base.snapshot
+    # A field that was added later was empty then.
+    document: Document = empty_values(kind) | base.snapshot
     later = revisions.filter(version__gt=base.version).order_by("version")
     for delta in later.values_list("delta", flat=True):
         document = apply_delta(document, delta)

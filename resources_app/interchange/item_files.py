@@ -13,7 +13,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from resources_app.errors import ValidationFailed
-from resources_app.fields.declarations import FIELDS, MAX_TEXT, Field
+from resources_app.fields.cleaning import MAX_TEXT, parse_number
+from resources_app.fields.declarations import FIELDS, Field, Type
 from resources_app.files import frontmatter
 from resources_app.files.contents import heading_text
 from resources_app.reading.markdown import BOOKKEEPING, FIELD_KEYS, TIMES, read_body, shorten_title
@@ -276,7 +277,7 @@ def _take_field(item: ItemFile, facts: dict[str, Any], name: str) -> None:
 def _take_word(item: ItemFile, facts: dict[str, Any], name: str) -> None:
     declared, raw = FIELDS[item.kind][name], facts.pop(name, None)
     try:
-        given = _NORMAL.get(name, _as_text)(raw)
+        given = _NORMAL.get(declared.type, _as_text)(raw)
         item.values[name] = declared.empty if given is None else declared.clean(name, given)
     except ValidationFailed as error:
         item.values[name] = declared.empty
@@ -351,11 +352,17 @@ def _as_day(raw: Any) -> Any:
         return raw
 
 
-_NORMAL: dict[str, Callable[[Any], Any]] = {
-    "status": _as_choice,
-    "priority": _as_choice,
-    "due_date": _as_day,
-    "epic_id": lambda raw: _normal_ref("EPIC", raw) or raw,
+def _as_number(raw: Any) -> Any:
+    parsed = parse_number(raw.strip()) if isinstance(raw, str) else None
+    return raw if parsed is None else parsed
+
+
+# How a hand-written value is read, by type of field.
+_NORMAL: dict[Type, Callable[[Any], Any]] = {
+    "choice": _as_choice,
+    "date": _as_day,
+    "number": _as_number,
+    "epic": lambda raw: _normal_ref("EPIC", raw) or raw,
 }
 
 

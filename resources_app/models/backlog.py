@@ -14,8 +14,9 @@ from resources_app.models.sparse_json import SparseJSONField
 from resources_app.vocabulary import Priority, Status
 
 LIVE = Q(archived_at__isnull=True)
-# Sort key for items without a due date: they sort after all items that have one.
+# Sort keys for items without a due date or estimate: they sort after all items that have one.
 NO_DUE_DATE = datetime.date(9999, 12, 31)
+NO_ESTIMATE = 1_000_000.0
 
 
 class Item(Versioned, Restrictable):
@@ -108,6 +109,12 @@ class Task(Item):
 
     epic = models.ForeignKey(Epic, models.PROTECT, null=True, blank=True, related_name="tasks")
     depends_on = SparseJSONField(default=list, blank=True)
+    estimate = models.FloatField(null=True, blank=True)
+    estimate_order = models.GeneratedField(
+        expression=Coalesce("estimate", Value(NO_ESTIMATE)),
+        output_field=models.FloatField(),
+        db_persist=True,
+    )
 
     objects = TaskQuerySet.as_manager()
 
@@ -115,6 +122,7 @@ class Task(Item):
         indexes = [
             *Item.Meta.indexes,
             models.Index("epic", "updated_at", "number", name="%(class)s_epic", condition=LIVE),
+            models.Index("estimate_order", "number", name="%(class)s_estimate", condition=LIVE),
             # Work order, used by contexts and by the epic page.
             models.Index(
                 "epic",

@@ -12,8 +12,9 @@ from typing import Any
 from django.utils import timezone
 
 from resources_app.errors import ValidationFailed
-from resources_app.fields.declarations import parse_ref
-from resources_app.vocabulary import Priority, Status
+from resources_app.fields.cleaning import parse_number
+from resources_app.fields.declarations import FIELDS, Field, Type, parse_ref
+from resources_app.vocabulary import Kind
 
 OPERATORS = (":", "!=", ">=", "<=", ">", "<", "~")
 MAX_CONDITIONS = 50
@@ -24,6 +25,8 @@ _RELATIVE = re.compile(r"([+-])([0-9]{1,5})([hdw])", re.ASCII)
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 _WRITTEN_DAY = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}|[0-9]{4}-?W[0-9]{2}(?:-?[0-9])?", re.ASCII)
 _MOMENTS = frozenset({"created_at", "updated_at"})
+# These filters are named first where the known ones are listed.
+_MOST_USED = ("status", "epic_id", "parent_id", "assignee", "label", "priority")
 _ORDERS = frozenset({">", ">=", "<", "<="})
 _CLAUSE = re.compile(
     r'\s*([a-z_]+)\s*(!=|>=|<=|:|>|<|~)\s*(?:"((?:[^"\\]|\\.)*)"|([^,"]*))\s*(?:,(?!\s*$)|$)',
@@ -149,23 +152,18 @@ def _refuse_equal_to_interval(condition: Condition) -> None:
             )
 
 
-def _status(name: str, value: str) -> Status:
-    return Status(_named(name, value, Status))
+def _choice(vocabulary: Any) -> Callable[[str, str], Any]:
+    def convert(name: str, value: str) -> Any:
+        if value not in vocabulary.labels:
+            raise ValidationFailed(
+                f"{name} cannot be {value!r}.",
+                field=name,
+                value=value,
+                allowed_values=list(vocabulary.labels),
+            )
+        return vocabulary[value.upper()]
 
-
-def _priority(name: str, value: str) -> Priority:
-    return Priority(_named(name, value, Priority))
-
-
-def _named(name: str, value: str, choices: Any) -> int:
-    if value not in choices.labels:
-        raise ValidationFailed(
-            f"{name} cannot be {value!r}.",
-            field=name,
-            value=value,
-            allowed_values=list(choices.labels),
-        )
-    return int(choices.values[choices.labels.index(value)])
+    return convert
 
 
 def _number(prefix: str) -> Callable[[str, str], int | None]:
@@ -229,6 +227,16 @@ def as_day(name: str, value: str) -> datetime.date | None:
     return found.date if isinstance(found, Day) else timezone.localdate(found)
 
 
+def as_number(name: str, value: str) -> float | None:
+    """Parse a value for a number column. An empty value means none."""
+    if not value:
+        return None
+    number = parse_number(value)
+    if number is None:
+        raise ValidationFailed(f"{name} must be a number like 3 or 2.5.", field=name, value=value)
+    return number
+
+
 def _word(name: str, value: str) -> str:
     return value
 
@@ -240,18 +248,35 @@ def _any_number(name: str, value: str) -> int:
     return number
 
 
-FILTERS: dict[str, Filter] = {
-    "status": Filter("equal", "status", _status),
-    "epic_id": Filter("equal", "epic_id", _number("EPIC")),
-    "parent_id": Filter("equal", "epic_id", _number("EPIC")),
-    "assignee": Filter("equal", "assignee_id", _person),
-    "label": Filter("equal", "label", _word),
-    "priority": Filter("ordered", "priority", _priority),
-    "id": Filter("equal", "number", _any_number),
-    "title": Filter("text", "title", _word),
-    "description": Filter("text", "description", _word),
-    "depends_on": Filter("equal", "depends_on", _number("TASK")),
-    "due_date": Filter("ordered", "due_date", as_day),
-    "created_at": Filter("ordered", "created_at", _moment),
-    "updated_at": Filter("ordered", "updated_at", _moment),
+# How the value of a filter is read, by type of field.
+_CONVERSIONS: dict[Type, Callable[[str, str], Any]] = {
+    "epic": _number("EPIC"),
+    "tasks": _number("TASK"),
+    "person": _person,
+    "words": _word,
+    "text": _word,
+    "markdown": _word,
+    "date": as_day,
+    "moment": _moment,
+    "number": as_number,
+    "id": _any_number,
 }
+
+
+def _filter(field: Field) -> Filter:
+    convert = _choice(field.vocabulary) if field.vocabulary else _CONVERSIONS[field.type]
+    return Filter(field.compared, field.filter_name or field.column or field.name, convert)
+
+
+def _filters(kind: str) -> dict[str, Filter]:
+    found = {
+        name: _filter(field)
+        for field in FIELDS[kind].values()
+        if field.compared
+        for name in (field.filter_name or field.name, *field.aliases)
+    }
+    return {name: found[name] for name in (*_MOST_USED, *found) if name in found}
+
+
+FILTERS: dict[str, Filter] = _filters(Kind.TASK)
+EPIC_FILTERS = frozenset(_filters(Kind.EPIC))

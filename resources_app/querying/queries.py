@@ -15,17 +15,23 @@ from django.db.models import Count, F, QuerySet
 from resources_app.addresses.hidden_refs import NO_EPIC, Mask, visible_refs
 from resources_app.database.prepared import prepared
 from resources_app.errors import ValidationFailed
-from resources_app.fields.declarations import FIELDS, HIDDEN, parse_ref
+from resources_app.fields.declarations import FIELDS, HIDDEN, LONG_COLUMNS, Type, parse_ref
 from resources_app.identity.roles import Person, is_admin, may_read, sight_of
 from resources_app.models import Epic, Task
 from resources_app.models.backlog import Item
 from resources_app.querying import counters
-from resources_app.querying.conditions import FILTERS, MAX_VALUES, Condition, parse_filter
+from resources_app.querying.conditions import (
+    EPIC_FILTERS,
+    FILTERS,
+    MAX_VALUES,
+    Condition,
+    parse_filter,
+)
 from resources_app.querying.evaluation import Mentions, Predicate, Ready, comparison_of
 from resources_app.querying.named_values import names_reader, resolved
 from resources_app.querying.snapshots import Snapshot
 from resources_app.querying.weights import complete, first_within, lightened
-from resources_app.vocabulary import Priority, Status
+from resources_app.vocabulary import Kind, Priority, Status
 
 MAX_LIMIT = 200
 DEFAULT_LIMIT = 50
@@ -34,15 +40,7 @@ _EPIC_NAMES = ("epic_id", "parent_id")
 
 # Sort name → column. Each has an index that ends with the number, so that a page is read without
 # sorting.
-SORTS = {
-    "id": "number",
-    "title": "title",
-    "status": "status",
-    "priority": "priority",
-    "due_date": "due_order",
-    "created_at": "created_at",
-    "updated_at": "updated_at",
-}
+SORTS = {field.name: field.sort_column for field in FIELDS[Kind.TASK].values() if field.sort_column}
 GROUPS = {
     "status": "status",
     "priority": "priority",
@@ -52,7 +50,7 @@ GROUPS = {
 TASK_GROUPS = GROUPS | {"epic_id": "epic_id"}
 _PAGING = ("limit", "offset", "cursor", "sort", "order", "fields")
 _AGGREGATE = ("aggregate", "group_by")
-_TEXTS = ("description", "evidence", "blocked_reason", "references")
+_TEXTS = LONG_COLUMNS
 
 Pairs = Sequence[tuple[str, str]]
 Rows = QuerySet[Any]
@@ -86,11 +84,7 @@ class Page:
 
 
 def parameters_for(model: type[Item]) -> list[str]:
-    filters = [
-        name
-        for name in FILTERS
-        if model is Task or name not in {"epic_id", "parent_id", "depends_on"}
-    ]
+    filters = [name for name in FILTERS if model is Task or name in EPIC_FILTERS]
     return [
         *filters,
         "filter",
@@ -371,6 +365,7 @@ def _check_together(query: CollectionQuery, model: type[Item]) -> CollectionQuer
         one_of("fields", name, field_names(model.KIND))
     if query.fields and query.aggregate:
         raise ValidationFailed("Use fields or aggregate, not both.", field="fields")
+    one_of("sort", query.sort, [name for name in SORTS if name in FIELDS[model.KIND]])
     if query.cursor and "offset" in query.given:
         raise ValidationFailed("Use cursor or offset, not both.", field="offset")
     if "sort" in query.given and "order" not in query.given:
@@ -440,12 +435,19 @@ def _small(value: Any) -> int:
     return value
 
 
-_CURSOR_VALUES: dict[str, Any] = {
+def _amount(value: Any) -> float:
+    if not isinstance(value, int | float) or not abs(value) < 2**62:
+        raise ValueError
+    return value
+
+
+# How the value in a cursor is read, by type of field.
+_CURSOR_TYPES: dict[Type, Any] = {
     "id": _small,
-    "title": _text,
-    "status": _small,
-    "priority": _small,
-    "due_date": datetime.date.fromisoformat,
-    "created_at": datetime.datetime.fromisoformat,
-    "updated_at": datetime.datetime.fromisoformat,
+    "text": _text,
+    "choice": _small,
+    "number": _amount,
+    "date": datetime.date.fromisoformat,
+    "moment": datetime.datetime.fromisoformat,
 }
+_CURSOR_VALUES = {name: _CURSOR_TYPES[FIELDS[Kind.TASK][name].type] for name in SORTS}

@@ -150,6 +150,9 @@ def _property(declared: Field, uri: str, item: Target, *, may_write: bool) -> di
     }
     if declared.choices:
         described["enum"] = list(declared.choices)
-    if declared.max_length:
-        described["maxLength"] = declared.max_length
-    return described
+    limits = {
+        "maxLength": declared.max_length,
+        "minimum": declared.minimum,
+        "maximum": declared.maximum,
+    }
+    return described | {name: limit for name, limit in limits.items() if limit is not None}

@@ -5,11 +5,12 @@ such files.
 import datetime
 from typing import Any
 
-from resources_app.fields.declarations import FIELDS
+from resources_app.fields.declarations import FIELDS, writable_names
 from resources_app.files import frontmatter
 from resources_app.history.documents import document_of
 from resources_app.history.revisions import Document
 from resources_app.models import Epic, Task
+from resources_app.vocabulary import Kind
 
 # Key in `extra` for the import's bookkeeping. Every other key there is frontmatter that no field
 # could hold.
@@ -18,9 +19,9 @@ TITLE_LENGTH = 200
 
 IDENTITY = ("id", "title", "status", "type")
 TIMES = ("created_at", "updated_at", "archived_at")
-FIELD_KEYS = (
-    *("epic_id", "priority", "labels", "assignee", "due_date"),
-    *("depends_on", "references", "evidence", "blocked_reason", "groups"),
+# The title and the status are part of the identity, and the description is the body.
+FIELD_KEYS = tuple(
+    name for name in writable_names(Kind.TASK) if name not in {*IDENTITY, "description"}
 )
 _ORDER = (*IDENTITY, *FIELD_KEYS, *TIMES)
 # The file's value wins over ours here: it could not be parsed, so it cannot be outdated.

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from resources_app.addresses.hidden_refs import Mask
-from resources_app.fields.declarations import writable_names
+from resources_app.fields.declarations import FIELDS, writable_names
 from resources_app.history.documents import document_of, part_of, uri_of
 from resources_app.history.etags import make_etag
 from resources_app.history.revisions import Document
@@ -13,22 +13,13 @@ from resources_app.identity.roles import Person
 from resources_app.intelligencebank.sync.advice import ADVICE
 from resources_app.models import Change, Comment, Epic, Folder, IBSyncRun, Job, Resource, Task
 from resources_app.querying.queries import field_names
+from resources_app.vocabulary import Kind
 from resources_app.writing.results import warnings_about
 
 # Kept in history but not shown to callers.
 _INTERNAL = ("extra", "path")
 # The fields of an item in a list read by agents: enough to choose by.
-LINE_FIELDS = (
-    "id",
-    "title",
-    "status",
-    "priority",
-    "assignee",
-    "epic_id",
-    "labels",
-    "due_date",
-    "updated_at",
-)
+LINE_FIELDS = tuple(field.name for field in FIELDS[Kind.TASK].values() if field.is_listed)
 
 
 def item_json(item: Task | Epic, user: Person) -> dict[str, Any]:

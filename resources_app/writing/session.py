@@ -192,7 +192,7 @@ class WriteSession:
         if "groups" in changed:
             refuse_restricting(self.actor, thing)
         delta = revisions.make_delta(before, after, edit.splices_to(after), thing.KIND)
-        columns = columns_for(self.actor, changed)
+        columns = columns_for(self.actor, thing.KIND, changed)
         if isinstance(thing, Resource) and isinstance(text, str):
             columns |= derived_columns(thing.path, text)
         place = counters.place_of(thing)

@@ -145,7 +145,7 @@ def insert(
             if found.text is None
             else derived_columns(path, found.text)
         ),
-        **columns_for(session.actor, document),
+        **columns_for(session.actor, Kind.RESOURCE, document),
     )
     session.insert(resource, document)
     resource.ancestors.add(*chain)

@@ -22,9 +22,10 @@ from resources_app.errors import (
     Unavailable,
     ValidationFailed,
 )
+from resources_app.fields.declarations import empty_values
 from resources_app.files import folders
 from resources_app.history import change_log
-from resources_app.history.documents import clean_changes, columns_for, defaults, uri_of
+from resources_app.history.documents import clean_changes, columns_for, uri_of
 from resources_app.history.preconditions import Preconditions
 from resources_app.identity.roles import Actor
 from resources_app.models import Change, Comment, Epic, Resource, Revision, Sequence, Task
@@ -106,10 +107,10 @@ def create_item(
     Importers keep the number, the times and the keys that have no field.
     """
     model = Task if kind == Kind.TASK else Epic
-    document = defaults(kind) | clean_changes(kind, {"title": None, **values})
+    document = empty_values(kind) | clean_changes(kind, {"title": None, **values})
     with write_transaction():
         session = WriteSession(actor)
-        columns = columns_for(actor, document)
+        columns = columns_for(actor, kind, document)
         item = model(number=_allocate(model.PREFIX, number), extra=extra or {}, **columns)
         if created_at:
             item.created_at, item.updated_at = created_at, updated_at or created_at

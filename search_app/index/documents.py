@@ -13,10 +13,12 @@ from django.db.models import BigIntegerField, ExpressionWrapper, F
 
 from resources_app.addresses.intelligencebank import parent_uri
 from resources_app.database.prepared import run_for
+from resources_app.fields import declarations
 from resources_app.files.contents import is_markdown
 from resources_app.models import Comment, Epic, IBFolder, IBResource, Resource, Task
 from resources_app.models.backlog import Item
 from resources_app.models.base import Versioned
+from resources_app.vocabulary import Kind
 from search_app.backends.base import Text, pad
 from search_app.backends.visibility_tokens import marks_of
 from search_app.models import Document
@@ -52,20 +54,30 @@ class Source:
 
 def _item_fields(item: Item, comments: Sequence[str]) -> list[Field]:
     return [
-        Field("title", item.title),
-        Field("description", item.description, True),
-        Field("evidence", "\n".join(item.evidence), True),
-        Field("blocked_reason", "\n".join(item.blocked_reason), True),
-        Field("labels", ", ".join(item.labels)),
-        Field(
-            "references",
-            "\n".join(
-                f"{entry.get('title', '')} {entry['url']}".strip() for entry in item.references
-            ),
+        *(
+            _item_field(declared, getattr(item, declared.name))
+            for declared in _SEARCHED[Kind(item.KIND)]
         ),
         Field("comments", "\n".join(comments), True),
         Field("id", item.ref),
     ]
+
+
+def _item_field(declared: declarations.Field, value: Any) -> Field:
+    text = _TEXTS[declared.type](value)
+    return Field(declared.name, text, declared.type in ("markdown", "texts"))
+
+
+# The text of a field in the index, by type.
+_TEXTS: dict[declarations.Type, Callable[[Any], str]] = {
+    "text": str,
+    "markdown": str,
+    "texts": "\n".join,
+    "words": ", ".join,
+    "references": lambda entries: "\n".join(
+        f"{entry.get('title', '')} {entry['url']}".strip() for entry in entries
+    ),
+}
 
 
 def _resource_fields(resource: Resource, _: Sequence[str]) -> list[Field]:
@@ -88,9 +100,16 @@ def _mirrored_fields(thing: IBFolder | IBResource, _: Sequence[str]) -> list[Fie
     ]
 
 
-_ITEM_TEXTS = frozenset(
-    {"title", "description", "evidence", "blocked_reason", "labels", "references"}
-)
+_SEARCHED = {
+    kind: sorted(
+        (declared for declared in declarations.FIELDS[kind].values() if declared.searched),
+        key=lambda declared: declared.searched,
+    )
+    for kind in (Kind.TASK, Kind.EPIC)
+}
+_ITEM_TEXTS = {
+    kind: frozenset(declared.name for declared in fields) for kind, fields in _SEARCHED.items()
+}
 _RESOURCE_TEXTS = frozenset({"title", "description", "tags", "content", "path", "sha256"})
 # A mirror delivers whole pages without naming single fields.
 _NONE: frozenset[str] = frozenset()
@@ -102,11 +121,13 @@ SOURCES: dict[str, Source] = {
             "task",
             Task,
             _item_fields,
-            _ITEM_TEXTS,
+            _ITEM_TEXTS[Kind.TASK],
             lambda task: _epic(task.epic_id),
             has_comments=True,
         ),
-        Source("epic", Epic, _item_fields, _ITEM_TEXTS, lambda epic: "", has_comments=True),
+        Source(
+            "epic", Epic, _item_fields, _ITEM_TEXTS[Kind.EPIC], lambda epic: "", has_comments=True
+        ),
         Source(
             "resource", Resource, _resource_fields, _RESOURCE_TEXTS, lambda file: _folder(file.path)
         ),

@@ -55,7 +55,8 @@ def _can_be_left_out(field: Any) -> bool:
 
     Django drops a plain default from the database.
     """
-    return bool(field.null or field.many_to_many or field.db_default is not models.NOT_PROVIDED)
+    is_optional = field.null or field.many_to_many or field.generated
+    return bool(is_optional or field.db_default is not models.NOT_PROVIDED)
 
 
 def _of(operation: Operation, name: str) -> str:
@@ -117,6 +118,13 @@ def test_an_operation_that_the_last_release_could_fail_at_is_refused(operation: 
     [
         migrations.AddField("task", "size", models.IntegerField(null=True)),
         migrations.AddField("task", "size", models.IntegerField(db_default=0)),
+        migrations.AddField(
+            "task",
+            "size",
+            models.GeneratedField(
+                expression=models.F("number"), output_field=NUMBER, db_persist=True
+            ),
+        ),
         migrations.AddIndex("task", models.Index(fields=["title"], name="by_title")),
         migrations.RunPython(migrations.RunPython.noop),
     ],

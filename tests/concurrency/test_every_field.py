@@ -27,6 +27,7 @@ SCALARS: dict[str, list[Any]] = {
     "due_date": [None, "2026-01-31", "2027-02-28"],
     "epic_id": [None, "EPIC-0001", "EPIC-0002"],
     "groups": [[], [GROUP]],
+    "estimate": [None, 0, 2.5],
     "depends_on": [[], ["TASK-0002"], ["TASK-0002", "TASK-0003"]],
 }
 TEXTS, LISTS = ("title", "description"), ("evidence", "blocked_reason")

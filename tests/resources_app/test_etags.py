@@ -75,6 +75,7 @@ CHANGES: dict[str, Any] = {
     "blocked_reason": ["waiting"],
     "references": [{"url": "https://example.org", "title": ""}],
     "groups": ["admin"],
+    "estimate": 3,
 }
 
 

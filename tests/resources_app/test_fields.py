@@ -239,3 +239,22 @@ def test_a_comment_is_not_empty_and_kept_to_the_byte() -> None:
     assert clean("body", " yes\n", Kind.COMMENT) == " yes\n"
     assert refusal("body", " \n", Kind.COMMENT)["field"] == "body"
     assert refusal("body", None, Kind.COMMENT)["field"] == "body"
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [(0, 0), (3.0, 3), (2.25, 2.25), (10_000, 10_000), (None, None), ("", None)]
+)
+def test_an_estimate_is_a_number_with_two_decimals(given: Any, kept: Any) -> None:
+    cleaned = clean("estimate", given)
+    assert (cleaned, type(cleaned)) == (kept, type(kept))
+
+
+@pytest.mark.parametrize(
+    "wrong", [-1, 10_001, 10**400, 0.125, float("nan"), float("inf"), True, "3", [3]]
+)
+def test_an_estimate_out_of_range_is_refused(wrong: Any) -> None:
+    assert refusal("estimate", wrong)["field"] == "estimate"
+
+
+def test_an_epic_has_no_estimate() -> None:
+    assert field_of(Kind.EPIC, "estimate") is None

@@ -52,7 +52,7 @@ def plan_for_any_value(user: User, query_string: str) -> str:
         return "\n".join(line for (line,) in cursor.fetchall())
 
 
-SORTS = ["id", "title", "status", "priority", "due_date", "created_at", "updated_at"]
+SORTS = ["id", "title", "status", "priority", "due_date", "created_at", "updated_at", "estimate"]
 
 
 @pytest.mark.parametrize("sort", SORTS)

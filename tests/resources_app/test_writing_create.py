@@ -39,6 +39,7 @@ def test_a_new_task_has_the_next_number_and_the_defaults(alice: User) -> None:
         "groups": [],
         "epic_id": None,
         "depends_on": [],
+        "estimate": None,
         "archived_at": None,
         "extra": {},
     }
@@ -68,6 +69,7 @@ def test_every_field_can_be_given_at_once(alice: User) -> None:
         "groups": ["contributor"],
         "epic_id": epic.ref,
         "depends_on": [needed.ref],
+        "estimate": 2.5,
     }
     task = make_task(actor=as_actor(alice), **values)
     assert document_of(again(task)) == {**values, "archived_at": None, "extra": {}}

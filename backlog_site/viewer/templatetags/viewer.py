@@ -19,6 +19,8 @@ from django.utils.safestring import SafeString
 from backlog_site.viewer import markdown as rendering
 from backlog_site.viewer.queries.cards import Card
 from backlog_site.viewer.queries.people import Somebody
+from resources_app.fields.declarations import FIELDS
+from resources_app.vocabulary import Kind
 
 register = template.Library()
 
@@ -41,12 +43,6 @@ _APPLE = re.compile(r"Macintosh|Mac OS X|iPhone|iPad")
 # A symbol before the key on Apple keyboards, a word elsewhere.
 _MODIFIERS = {"command": ("⌘", "Ctrl"), "shift": ("⇧", "Shift")}
 _NICETY = re.compile(r", [^,]+(?= ago| from now)")
-FIELD_WORDS = {
-    "epic_id": "Epic",
-    "due_date": "Due date",
-    "depends_on": "Dependencies",
-    "blocked_reason": "Reasons for being blocked",
-}
 DEED_WORDS = {
     "create": "created",
     "archive": "archived",
@@ -129,7 +125,8 @@ def priority_icon(priority: str) -> str:
 
 @register.filter
 def field_word(name: str) -> str:
-    return FIELD_WORDS.get(name, name.replace("_", " ").capitalize())
+    declared = FIELDS[Kind.TASK].get(name)
+    return declared.title if declared else name.replace("_", " ").capitalize()
 
 
 @register.filter
