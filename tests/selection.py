@@ -22,7 +22,6 @@ ONE_DATABASE = (
     "mcp/test_guard.py",
     "mcp/test_limits.py",
     "mcp/test_log_lines.py",
-    "mcp/test_nothing_ignored.py",
     "mcp/test_prompt_names.py",
     "mcp/test_stdio.py",
     "servers/",

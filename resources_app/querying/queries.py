@@ -2,10 +2,6 @@
 page or counts.
 """
 
-import base64
-import binascii
-import datetime
-import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,7 +11,7 @@ from django.db.models import Count, F, QuerySet
 from resources_app.addresses.hidden_refs import NO_EPIC, Mask, visible_refs
 from resources_app.database.prepared import prepared
 from resources_app.errors import ValidationFailed
-from resources_app.fields.declarations import FIELDS, HIDDEN, LONG_COLUMNS, Type, parse_ref
+from resources_app.fields.declarations import FIELDS, HIDDEN, LONG_COLUMNS, parse_ref
 from resources_app.identity.roles import Person, is_admin, may_read, sight_of
 from resources_app.models import Epic, Task
 from resources_app.models.backlog import Item
@@ -27,20 +23,18 @@ from resources_app.querying.conditions import (
     Condition,
     parse_filter,
 )
+from resources_app.querying.cursors import SORTS, cursor_after, position_of
 from resources_app.querying.evaluation import Mentions, Predicate, Ready, comparison_of
 from resources_app.querying.named_values import names_reader, resolved
 from resources_app.querying.snapshots import Snapshot
 from resources_app.querying.weights import complete, first_within, lightened
-from resources_app.vocabulary import Kind, Priority, Status
+from resources_app.vocabulary import Priority, Status
 
 MAX_LIMIT = 200
 DEFAULT_LIMIT = 50
 MAX_OFFSET = 1_000_000
 _EPIC_NAMES = ("epic_id", "parent_id")
 
-# Sort name → column. Each has an index that ends with the number, so that a page is read without
-# sorting.
-SORTS = {field.name: field.sort_column for field in FIELDS[Kind.TASK].values() if field.sort_column}
 GROUPS = {
     "status": "status",
     "priority": "priority",
@@ -234,7 +228,9 @@ def _texts(query: CollectionQuery) -> list[str]:
 def _as_page(found: list[Any], query: CollectionQuery, total: int) -> Page:
     page = found[: query.limit]
     page = page[: first_within(page)]
-    cursor = _cursor_after(page[-1], query) if len(found) > len(page) else None
+    cursor = (
+        cursor_after(page[-1], query.sort, query.descending) if len(found) > len(page) else None
+    )
     return Page(complete(page, _texts(query)), total, cursor)
 
 
@@ -387,67 +383,8 @@ def _after(rows: Rows, query: CollectionQuery) -> Rows:
     `>=` lets the index find the place; the exclusion drops the rows already seen.
     """
     column = SORTS[query.sort]
-    value, number = _cursor_position(query)
+    value, number = position_of(query.cursor, query.sort, query.descending)
     beyond, seen = ("lte", "gte") if query.descending else ("gte", "lte")
     return rows.filter(**{f"{column}__{beyond}": value}).exclude(
         **{column: value, f"number__{seen}": number}
     )
-
-
-def _cursor_after(row: Any, query: CollectionQuery) -> str:
-    value = getattr(row, SORTS[query.sort])
-    plain = value.isoformat() if isinstance(value, datetime.date) else value
-    position = json.dumps([query.sort, query.descending, plain, row.number])
-    return base64.urlsafe_b64encode(position.encode()).decode().rstrip("=")
-
-
-def _cursor_position(query: CollectionQuery) -> tuple[Any, int]:
-    try:
-        padded = query.cursor + "=" * (-len(query.cursor) % 4)
-        sort, descending, value, number = json.loads(
-            base64.urlsafe_b64decode(padded.encode("ascii"))
-        )
-        if (
-            (sort, descending) != (query.sort, query.descending)
-            or not isinstance(number, int)
-            or abs(number) > 2**62
-        ):
-            raise ValueError
-        return _CURSOR_VALUES[query.sort](value), number
-    except (ValueError, TypeError, UnicodeEncodeError, binascii.Error, RecursionError):
-        raise ValidationFailed(
-            "cursor must be the next_cursor of an answer with the same sort and order.",
-            field="cursor",
-            value=query.cursor,
-        ) from None
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or "\x00" in value:
-        raise ValueError
-    value.encode()
-    return value
-
-
-def _small(value: Any) -> int:
-    if not isinstance(value, int) or abs(value) > 2**62:
-        raise ValueError
-    return value
-
-
-def _amount(value: Any) -> float:
-    if not isinstance(value, int | float) or not abs(value) < 2**62:
-        raise ValueError
-    return value
-
-
-# How the value in a cursor is read, by type of field.
-_CURSOR_TYPES: dict[Type, Any] = {
-    "id": _small,
-    "text": _text,
-    "choice": _small,
-    "number": _amount,
-    "date": datetime.date.fromisoformat,
-    "moment": datetime.datetime.fromisoformat,
-}
-_CURSOR_VALUES = {name: _CURSOR_TYPES[FIELDS[Kind.TASK][name].type] for name in SORTS}
