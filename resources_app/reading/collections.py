@@ -44,15 +44,13 @@ def _read_all(request: ReadRequest, model: Model) -> Reading:
         if query.aggregate
         else _page_json(user, fetch_live(model, user, query))
     )
-    return computed(request, contents, subscribable=True)
+    return computed(request, contents)
 
 
 def read_epic_tasks(request: ReadRequest) -> Reading:
     epic = request.visible_item(item_target("epics", request.variables["id"]))
     rows = Task.objects.visible_to(request.actor.user).live().in_epic(epic.pk)
-    return computed(
-        request, query_items(request.actor.user, Task, rows, request.uri.query), subscribable=True
-    )
+    return computed(request, query_items(request.actor.user, Task, rows, request.uri.query))
 
 
 def read_archive(request: ReadRequest) -> Reading:
@@ -61,7 +59,7 @@ def read_archive(request: ReadRequest) -> Reading:
     kind = one_of("type", request.parameter("type", "task"), ("task", "epic"))
     model: Model = Epic if kind == "epic" else Task
     rows = model.objects.visible_to(request.actor.user).archived()
-    return computed(request, query_items(request.actor.user, model, rows, pairs), subscribable=True)
+    return computed(request, query_items(request.actor.user, model, rows, pairs))
 
 
 def query_items(user: Person, model: Model, rows: Rows, pairs: Any) -> dict[str, Any]:
@@ -86,7 +84,7 @@ def read_changes(request: ReadRequest) -> Reading:
     limit = _limit(request)
     found, cursor = change_log.feed(request.actor.user, request.parameter("since"), limit)
     shown = Mask(request.actor.user).all_shown(change_json(change) for change in found)
-    return computed(request, {"results": shown, "next_cursor": cursor}, subscribable=True)
+    return computed(request, {"results": shown, "next_cursor": cursor})
 
 
 def read_item_versions(request: ReadRequest) -> Reading:
@@ -101,7 +99,7 @@ def read_field_versions(request: ReadRequest) -> Reading:
 def _versions(request: ReadRequest, target: Target) -> Reading:
     cursor, limit = request.parameter("cursor"), request.parameter("limit", str(DEFAULT_LIMIT))
     user, item = request.actor.user, request.visible_item(target)
-    return computed(request, _history(user, item, target, cursor, limit), subscribable=True)
+    return computed(request, _history(user, item, target, cursor, limit))
 
 
 def list_versions(user: Person, target: Target, cursor: str, limit: str) -> dict[str, Any]:
