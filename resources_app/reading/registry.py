@@ -113,8 +113,8 @@ def _file_entries(area: str, file: str, top: str, one: str) -> list[Entry]:
     return [
         Entry(base, area, top, "resources", _JSON, files.read_path, _PAGE, watch=_PATH),
         entry(f"{base}/{{path}}", file, one, mime_type=_ANY, reader=files.read_path, watch=_PATH, listed=Section.FILES),
-        entry(f"{base}/{{path}}/versions", f"{file}_versions", "The history of a file, newest first", mime_type=_ANY, reader=files.read_versions, watch=_FILE_PART),
-        entry(f"{base}/{{path}}/schema", f"{file}_schema", "What may be written to a file and how", mime_type=_ANY, reader=files.read_schema, watch=_FILE_PART),
+        entry(f"{base}/{{path}}/versions", f"{file}_versions", "The history of a file, newest first; what is itself called versions is read instead", mime_type=_ANY, reader=files.read_versions, watch=_FILE_PART),
+        entry(f"{base}/{{path}}/schema", f"{file}_schema", "What may be written to a file and how; what is itself called schema is read instead", mime_type=_ANY, reader=files.read_schema, watch=_FILE_PART),
     ]
 
 

@@ -11,11 +11,11 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from resources_app.addresses import uris
-from resources_app.addresses.hidden_refs import without_refs
+from resources_app.addresses.hidden_refs import visible_refs, without_refs
 from resources_app.addresses.intelligencebank import ROOT
 from resources_app.addresses.targets import Variables, file_path
 from resources_app.addresses.uris import Uri
-from resources_app.errors import InvalidOperation, InvalidUri, NotFound
+from resources_app.errors import InvalidOperation, InvalidUri, NotFound, ValidationFailed
 from resources_app.fields.declarations import field_of, parse_ref
 from resources_app.history import revisions, sequencing
 from resources_app.history.etags import make_etag
@@ -26,7 +26,7 @@ from resources_app.history.sequencing import position_of as position_of
 from resources_app.identity.roles import Actor
 from resources_app.models import Change, Comment, Epic, Task
 from resources_app.querying.conditions import ME, Condition, as_day
-from resources_app.querying.queries import CollectionQuery, Pairs, parse_query
+from resources_app.querying.queries import CollectionQuery, Pairs, parse_query, query_of
 from resources_app.reading import by_address
 from resources_app.reading.patterns import Rule, Watch
 from resources_app.reading.registry import REGISTRY
@@ -94,6 +94,25 @@ def visible_among(user_id: int, changes: Collection[int]) -> set[int]:
     if user is None:
         return set()
     return set(Change.objects.visible_to(user).filter(pk__in=changes).values_list("pk", flat=True))
+
+
+def may_list(user_id: int, uri: str) -> bool:
+    """Return whether a watched collection still answers the user.
+
+    An epic or task that its query names may have been hidden since. The list is then refused as if
+    the item did not exist, so a notice about an entry would disclose where that entry belongs.
+    """
+    watched = _watched(uri)
+    if watched is None or watched.watch.rule not in _COLLECTIONS:
+        return True
+    user = User.objects.get(pk=user_id)
+    model, pairs = _collection_of(watched)
+    epic = watched.values.get("id")
+    try:
+        query_of(user, model, pairs)
+    except ValidationFailed:
+        return False
+    return epic is None or epic in visible_refs(user, [epic])
 
 
 def may_watch(actor: Actor, uri: str) -> bool:
@@ -243,35 +262,12 @@ def _commented_item(change: Change) -> str | None:
     return comment.item.ref if comment else None
 
 
-def _tasks_touched(change: Change, watched: _Watched) -> bool:
-    return _collection_matches(change, Task, watched.uri.query)
-
-
-def _epics_touched(change: Change, watched: _Watched) -> bool:
-    return _collection_matches(change, Epic, watched.uri.query)
-
-
-def _epic_tasks_touched(change: Change, watched: _Watched) -> bool:
-    return _collection_matches(change, Task, watched.uri.query, epic=watched.values["id"])
-
-
-def _archive_touched(change: Change, watched: _Watched) -> bool:
-    pairs = [pair for pair in watched.uri.query if pair[0] != "type"]
-    model = Epic if dict(watched.uri.query).get("type") == "epic" else Task
-    return _collection_matches(change, model, pairs, archived=True)
-
-
-def _collection_matches(
-    change: Change,
-    model: type[Task] | type[Epic],
-    pairs: Pairs,
-    *,
-    archived: bool = False,
-    epic: str | None = None,
-) -> bool:
+def _collection_matches(change: Change, watched: _Watched) -> bool:
     """Match items that enter, leave or change inside a collection, by comparing them before and
     after.
     """
+    archived, epic = watched.watch.rule is Rule.ARCHIVE, watched.values.get("id")
+    model, pairs = _collection_of(watched)
     query = parse_query(model, pairs)
     if change.kind == Kind.COMMENT and query.search:
         return _comment_moves(change, model, query.search)
@@ -290,6 +286,12 @@ def _collection_matches(
         )
 
     return any(document is None or belongs(document) for document in _before_and_after(change))
+
+
+def _collection_of(watched: _Watched) -> tuple[type[Task] | type[Epic], Pairs]:
+    is_of_epics = watched.watch.rule is Rule.EPICS or dict(watched.uri.query).get("type") == "epic"
+    pairs = [pair for pair in watched.uri.query if pair[0] != "type"]
+    return Epic if is_of_epics else Task, pairs
 
 
 def _before_and_after(change: Change) -> list[Document | None]:
@@ -422,14 +424,15 @@ def _always(_change: Change, _watched: _Watched) -> bool:
     return True
 
 
+_COLLECTIONS = {Rule.TASKS, Rule.EPICS, Rule.EPIC_TASKS, Rule.ARCHIVE}
 _ITEMS, _ITEMS_AND_COMMENTS = {Kind.TASK, Kind.EPIC}, {Kind.TASK, Kind.EPIC, Kind.COMMENT}
 # The kinds of changes that each rule concerns, and how it decides.
 _RULES: dict[Rule, tuple[Collection[Kind], Callable[[Change, _Watched], bool]]] = {
     Rule.FEED: (tuple(Kind), _always),
-    Rule.TASKS: (_ITEMS_AND_COMMENTS, _tasks_touched),
-    Rule.EPICS: (_ITEMS_AND_COMMENTS, _epics_touched),
-    Rule.EPIC_TASKS: (_ITEMS_AND_COMMENTS, _epic_tasks_touched),
-    Rule.ARCHIVE: (_ITEMS_AND_COMMENTS, _archive_touched),
+    Rule.TASKS: (_ITEMS_AND_COMMENTS, _collection_matches),
+    Rule.EPICS: (_ITEMS_AND_COMMENTS, _collection_matches),
+    Rule.EPIC_TASKS: (_ITEMS_AND_COMMENTS, _collection_matches),
+    Rule.ARCHIVE: (_ITEMS_AND_COMMENTS, _collection_matches),
     Rule.ITEM: (_ITEMS, _item_touched),
     Rule.FIELD: (_ITEMS, _field_touched),
     Rule.COMMENTS: ({Kind.COMMENT}, _comments_touched),

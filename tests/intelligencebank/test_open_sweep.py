@@ -92,8 +92,8 @@ def registered(tenant: Tenant, root: Path) -> list[str]:
     paths = {
         "resource": [*FILES, "docs", "disk", "disk/inner", "disk/inner/b.md"],
         "artifact": ["docs", "docs/a.md"],
-        **dict.fromkeys(FILE_PARTS, ["docs/a.md"]),
-        **dict.fromkeys(ARCHIVED_FILES, ["docs/old.md"]),
+        **{name: ["docs/a.md"] for name in FILE_PARTS},
+        **{name: ["docs/old.md"] for name in ARCHIVED_FILES},
         "local_file": [f"{root}{tail}"[1:] for tail in ("", "/a.md", "/inner")],
     }
     found = []
