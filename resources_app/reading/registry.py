@@ -129,8 +129,8 @@ def _archived_file_entries(area: str, file: str) -> list[Entry]:
     ]
 
 
-def _mirror_entry(pattern: str, name: str, description: str, reader: Callable[[ReadRequest], Reading], rule: Rule, id: Variable, parameters: tuple[str, ...] = (), *, names_one_thing: bool = True) -> Entry:
-    return Entry(f"ib://{{clientid}}/{pattern}", name, description, "intelligencebank", _JSON, reader, parameters, fills=(variables.CLIENT_ID, id), watch=Watch(rule, names_one_thing=names_one_thing))
+def _mirror_entry(pattern: str, name: str, description: str, reader: Callable[[ReadRequest], Reading], rule: Rule, id: Variable, parameters: tuple[str, ...] = (), *, names_one_thing: bool = True, listed: Section | None = None) -> Entry:
+    return Entry(f"ib://{{clientid}}/{pattern}", name, description, "intelligencebank", _JSON, reader, parameters, fills=(variables.CLIENT_ID, id), watch=Watch(rule, names_one_thing=names_one_thing), listed=listed)
 
 
 REGISTRY = Registry([
@@ -147,7 +147,7 @@ REGISTRY = Registry([
     *_file_entries("resources", "resource", "The top of the file tree", "A file by its path, or what lies in a folder"),
     *_file_entries("artifacts", "artifact", "The top of the tree of artifacts", "An artifact by its path, or what lies in a folder"),
     Entry("file:///{path}", "local_file", "A file of this machine inside a configured root, or what lies in a folder", "resources", _ANY, files.read_local_file, _PAGE, fills=(variables.LOCAL_PATH,)),
-    _mirror_entry("folders/{id}", "ib_folder", "A folder of IntelligenceBank and its subfolders; id root: where yours begin", intelligencebank.read_folder, Rule.IB_FOLDER, variables.IB_FOLDER_ID, _PAGE),
+    _mirror_entry("folders/{id}", "ib_folder", "A folder of IntelligenceBank and its subfolders; id root: where yours begin", intelligencebank.read_folder, Rule.IB_FOLDER, variables.IB_FOLDER_ID, _PAGE, listed=Section.IB_FOLDERS),
     _mirror_entry("folders/{id}/resources", "ib_folder_resources", "The resources in a folder of IntelligenceBank", intelligencebank.read_folder_resources, Rule.IB_FOLDER_RESOURCES, variables.IB_FOLDER_ID, _PAGE, names_one_thing=False),
     _mirror_entry("resources/{id}", "ib_resource", "One resource of IntelligenceBank: its facts, not its file", intelligencebank.read_resource, Rule.IB_RESOURCE, variables.IB_RESOURCE_ID),
     _mirror_entry("resource/{id}", "ib_resource_alias", "The same, as IntelligenceBank's own connector writes it", intelligencebank.read_resource, Rule.IB_RESOURCE, variables.IB_RESOURCE_ID),
