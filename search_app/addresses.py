@@ -5,9 +5,10 @@ from resources_app.intelligencebank.browsing import UNTRUSTED, freshness
 from resources_app.intelligencebank.linking import connection_for
 from resources_app.querying.queries import whole_number
 from resources_app.reading.intelligencebank import client_of
-from resources_app.reading.patterns import Entry
+from resources_app.reading.patterns import Entry, Rule, Watch
 from resources_app.reading.read_many import MAX_TOKENS, MIN_TOKENS
 from resources_app.reading.result import Reading, ReadRequest, computed
+from resources_app.reading.variables import CLIENT_ID, ITEM_ID, QUERY
 from search_app.context import DEFAULT_TOKENS, MAX_DEPTH, build_context
 from search_app.search import search_unified
 
@@ -22,7 +23,7 @@ def read_context(request: ReadRequest) -> Reading:
     contents = build_context(
         request.actor.user, id=request.variables["id"], max_tokens=tokens, depth=depth
     )
-    return computed(request, contents, subscribable=True)
+    return computed(request, contents)
 
 
 def read_ib_search(request: ReadRequest) -> Reading:
@@ -58,6 +59,7 @@ ENTRIES = (
         "application/json",
         read_ib_search,
         ("q", "limit", "cursor"),
+        fills=(CLIENT_ID, QUERY),
     ),
     Entry(
         "mcp://backlog/context/{id}",
@@ -67,5 +69,7 @@ ENTRIES = (
         "application/json",
         read_context,
         ("max_tokens", "depth"),
+        fills=(ITEM_ID,),
+        watch=Watch(Rule.ITEM, names_one_thing=True),
     ),
 )

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from resources_app.addresses.hidden_refs import Mask
 from resources_app.addresses.intelligencebank import parent_uri
-from resources_app.addresses.targets import target_of, visible_thing
+from resources_app.addresses.targets import visible_thing
 from resources_app.addresses.uris import build, parse
 from resources_app.errors import BacklogError, InvalidUri, NotFound, ValidationFailed
 from resources_app.fields.declarations import parse_ref
@@ -30,6 +30,7 @@ from resources_app.reading.read_many import (
     uri_for,
     weight,
 )
+from resources_app.reading.registry import target_of
 from resources_app.reading.serializers import (
     change_json,
     comment_json,

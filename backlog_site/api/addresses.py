@@ -22,10 +22,10 @@ from backlog_site.api.responses import (
     with_etag,
 )
 from resources_app.addresses import uris
-from resources_app.addresses.targets import target_of
 from resources_app.errors import ValidationFailed
 from resources_app.reading.by_address import read
 from resources_app.reading.collections import list_versions
+from resources_app.reading.registry import target_of
 from resources_app.reading.viewer import viewer_json
 from resources_app.writing import batches, write_path
 from resources_app.writing import undo as undoing

@@ -291,6 +291,8 @@ def _delivery(
     if watch.uri == RESOURCE_LIST:
         notices = notices[-1:]  # one notice covers any number of list changes
         return Delivery(watcher, watch, end, notices, is_lost=False)
+    if notices and not watching.may_list(watcher.caller.user.pk, watch.uri):
+        notices = []
     is_lost = len(notices) < len(found) and watching.names_one_thing(watch.uri)
     return Delivery(watcher, watch, end, notices, is_lost)
 

@@ -15,12 +15,11 @@ from backlog_site.mcp.tools import opened
 from backlog_site.mcp.toolset import checked_arguments
 from backlog_site.serving.database_threads import in_thread
 from resources_app.addresses import uris
-from resources_app.addresses.targets import target_of
 from resources_app.identity.roles import Actor
 from resources_app.reading import catalogue
 from resources_app.reading.by_address import read
 from resources_app.reading.collections import list_versions
-from resources_app.reading.registry import REGISTRY
+from resources_app.reading.registry import REGISTRY, target_of
 from resources_app.reading.result import Reading
 from resources_app.writing import batches, write_path
 

@@ -13,7 +13,7 @@ from backlog_site.viewer.words import read_words
 from resources_app.addresses.uris import build
 from resources_app.errors import ValidationFailed
 from resources_app.fields.declarations import writable_fields
-from resources_app.querying.queries import SORTS
+from resources_app.querying.cursors import SORTS
 from resources_app.vocabulary import Kind, Priority, Status
 from resources_app.writing import batches
 from resources_app.writing import undo as undoing

@@ -127,7 +127,7 @@ def raw(request: HttpRequest) -> HttpResponse:
 def files(request: HttpRequest, path: str = "resources") -> HttpResponse:
     """Show the file tree, a folder at a time."""
     reading = read(actor_of(request), _with_query(request, uris.build_path(path.strip("/"))))
-    if not _is_folder(reading):
+    if not reading.is_folder:
         return redirect("/open/?uri=" + quote(reading.uri, safe=""))
     parts = path.strip("/").split("/")
     crumbs = [(part, "/".join(parts[: place + 1])) for place, part in enumerate(parts)]
@@ -167,7 +167,7 @@ def _opened(reading: Reading, fragment: str) -> Opened:
 
 def _fill(opened: Opened, reading: Reading, shown: dict[str, Any], fragment: str) -> None:
     contents = reading.contents
-    if _is_folder(reading):
+    if reading.is_folder:
         opened.kind, opened.entries = "folder", _contained(contents)
     elif reading.uri.startswith("ib://") and contents.get("type") == "resource":
         opened.kind, opened.facts = "asset", contents
@@ -261,13 +261,6 @@ def _title(reading: Reading, shown: dict[str, Any]) -> str:
         heading = re.search(r"^# (.+)$", shown["content"], re.MULTILINE)
         return "" if heading else PurePosixPath(uris.parse(reading.uri).path).name
     return str(title or PurePosixPath(uris.parse(reading.uri).path).name)
-
-
-def _is_folder(reading: Reading) -> bool:
-    """Return whether the reading is a folder. A file is text or bytes, even when it is JSON."""
-    uri = uris.parse(reading.uri)
-    is_place = uri.scheme == "file" or (uri.scheme == "mcp" and uri.segments[0] in AREAS)
-    return isinstance(reading.contents, dict) and is_place
 
 
 def _missing(request: HttpRequest, uri: str, error: BacklogError) -> HttpResponse:

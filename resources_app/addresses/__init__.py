@@ -1,1 +1,1 @@
-"""Parse URIs and resolve them to write targets. The table of patterns is in reading/registry.py."""
+"""Parse URIs and build write targets. The table of patterns is in reading/registry.py."""

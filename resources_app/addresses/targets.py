@@ -1,14 +1,11 @@
-"""Resolve a writable URI to its target: an object, one of its fields, or one element of a list
-field.
-"""
+"""Build the target of a write: an object, one of its fields, or one element of a list field."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from resources_app.addresses import uris
 from resources_app.addresses.uris import Uri
-from resources_app.errors import InvalidOperation, InvalidUri, NotFound, PermissionDenied
+from resources_app.errors import InvalidOperation, NotFound, PermissionDenied
 from resources_app.fields.declarations import FIELDS, Field, field_of, parse_ref
 from resources_app.history.documents import MODELS
 from resources_app.identity.roles import Person
@@ -18,12 +15,12 @@ from resources_app.vocabulary import Kind
 
 _PREFIXES = {"tasks": (Kind.TASK, "TASK"), "epics": (Kind.EPIC, "EPIC")}
 AREAS = ("resources", "artifacts")
-_WRITABLE = [
-    "mcp://backlog/tasks/{id}[/{field}[/{index}]]",
-    "mcp://backlog/epics/{id}[/{field}[/{index}]]",
-    "mcp://backlog/resources/{path}",
-    "mcp://backlog/artifacts/{path}",
-]
+ARCHIVE = "archive"
+# What can be read below the path of a file.
+FILE_PARTS = ("versions", "schema")
+
+# The values of a pattern's variables.
+Variables = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -71,51 +68,13 @@ def resource_target(path: str) -> Target:
     return Target(Kind.RESOURCE, ("path", path))
 
 
-def target_of(uri: Uri) -> Target:
-    """Return the target of a write.
-
-    Read-only URIs (collections, schemas, histories …) are rejected.
-    """
-    if uri.scheme != "mcp" or uri.authority != uris.SERVER:
-        raise _not_writable(uri)
-    if uri.fragment:
-        raise InvalidUri(
-            "A write addresses a thing or a field, not a place in it.",
-            suggestion="Leave out the fragment (# and what follows).",
-            uri=str(uri),
-            fragment=uri.fragment[:200],
-            patterns=_WRITABLE,
-        )
-    if uri.query or uri.version:
-        raise only_read(uri)
-    match uri.segments:
-        case [("tasks" | "epics") as collection, ref, *part]:
-            return _item_part(uri, collection, ref, part)
-        case ["comments", number]:
-            return comment_target(number)
-        case [("resources" | "artifacts"), _, *_]:
-            return resource_target(uri.path)
-        case ["archive", *_]:
-            raise PermissionDenied(
-                "Archived tasks are read-only", suggestion="Unarchive it first.", uri=str(uri)
-            )
-    raise _not_writable(uri)
+def file_path(uri: Uri) -> str:
+    """Return the path at which a file is stored: archive/resources/a.md → resources/a.md."""
+    return "/".join(uri.segments[uri.segments[0] == ARCHIVE :])
 
 
-def _item_part(uri: Uri, collection: str, ref: str, part: list[str]) -> Target:
-    match part:
-        case []:
-            return item_target(collection, ref)
-        case ["file" | "metadata" | "schema" | "versions" | "comments" | "tasks", *_] | [
-            _,
-            "versions",
-        ]:
-            raise only_read(uri)
-        case [name]:
-            return field_target(collection, ref, name)
-        case [name, index]:
-            return field_target(collection, ref, name, index)
-    raise _not_writable(uri)
+def path_target(uri: Uri, _variables: Variables) -> Target:
+    return resource_target(uri.path)
 
 
 def visible_thing(user: Person, target: Target) -> Versioned:
@@ -153,11 +112,17 @@ def only_read(uri: Uri | str) -> InvalidOperation:
     )
 
 
-def _not_writable(uri: Uri) -> InvalidUri:
-    return InvalidUri(
-        "Nothing at this address can be written, and it has no versions.",
+def archived_only_read(uri: Uri) -> PermissionDenied:
+    return PermissionDenied(
+        "Archived tasks are read-only", suggestion="Unarchive it first.", uri=str(uri)
+    )
+
+
+def archived_file_only_read(uri: Uri) -> PermissionDenied:
+    return PermissionDenied(
+        "Archived files are read-only.",
+        suggestion="Create the file again at its path; that continues its history.",
         uri=str(uri),
-        patterns=_WRITABLE,
     )
 
 

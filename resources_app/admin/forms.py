@@ -12,7 +12,6 @@ from django.contrib.auth.models import Group, User
 from unfold.widgets import UnfoldAdminSelect2MultipleWidget, UnfoldAdminTextareaWidget
 
 from resources_app.addresses import uris
-from resources_app.addresses.targets import target_of
 from resources_app.errors import BacklogError, Conflict, NotFound
 from resources_app.fields.declarations import Field, Type, field_of, writable_fields
 from resources_app.history import revisions
@@ -22,6 +21,7 @@ from resources_app.history.revisions import Document
 from resources_app.history.timeline import Entry, timeline
 from resources_app.models import Comment, Epic, Resource, Task
 from resources_app.models.base import Versioned
+from resources_app.reading.registry import target_of
 from resources_app.vocabulary import Kind
 from resources_app.writing.session import current_etag
 

@@ -43,10 +43,11 @@ class Mount:
 
 @dataclass(frozen=True)
 class FileReading(contents.Contents):
-    """Hold a file as read; `path` is relative to its root."""
+    """Hold a file as read; `path` is relative to its root, `mirrored_path` is its path here."""
 
     root: str
     path: str
+    mirrored_path: str
 
 
 Place = tuple[Mount, tuple[str, ...]]
@@ -103,11 +104,11 @@ def read_file_uri(uri: Uri) -> FileReading:
     """
     place = locate("/" + uri.path) if uri.segments else None
     if place is None:
-        raise _absent(uri.path)
+        raise absent(uri.path)
     try:
         return read_place(*place)
     except NotFound:
-        raise _absent(uri.path) from None
+        raise absent(uri.path) from None
 
 
 def folder_path(uri: Uri) -> str | None:
@@ -163,10 +164,12 @@ def is_own_data(mount: Mount, parts: Sequence[str]) -> bool:
 def read_place(mount: Mount, parts: Sequence[str]) -> FileReading:
     path = "/".join(parts)
     if is_own_data(mount, parts):
-        raise _absent(path)
+        raise absent(path)
     with opened_inside(mount.folder, parts) as descriptor:
         found = read_regular(descriptor, parts[-1])
-    return FileReading(found.raw, found.mime_type, found.text, mount.name, path)
+    return FileReading(
+        found.raw, found.mime_type, found.text, mount.name, path, mount.path_of(parts)
+    )
 
 
 @contextmanager
@@ -186,7 +189,7 @@ def open_inside(root: Path, parts: Sequence[str]) -> int:
     link.
     """
     if not parts or any(part in {"", ".", ".."} or "/" in part or "\x00" in part for part in parts):
-        raise _absent("/".join(parts))
+        raise absent("/".join(parts))
     folder = -1
     try:
         folder = os.open(root, _FOLDER)
@@ -196,7 +199,7 @@ def open_inside(root: Path, parts: Sequence[str]) -> int:
             folder = inner
         return os.open(parts[-1], _FILE, dir_fd=folder)
     except (OSError, UnicodeEncodeError):
-        raise _absent("/".join(parts)) from None
+        raise absent("/".join(parts)) from None
     finally:
         if folder >= 0:
             os.close(folder)
@@ -209,7 +212,7 @@ def read_regular(descriptor: int, name: str) -> contents.Contents:
     """
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
-        raise _absent(name)
+        raise absent(name)
     if status.st_size > contents.MAX_BINARY_BYTES:
         raise contents.too_large(contents.MAX_BINARY_BYTES)
     # The file may grow while it is being read.
@@ -226,5 +229,5 @@ def _read_at_most(descriptor: int, limit: int) -> bytes:
     return b"".join(chunks)
 
 
-def _absent(path: str) -> NotFound:
+def absent(path: str) -> NotFound:
     return NotFound("There is no such file in a configured folder.", path=path)

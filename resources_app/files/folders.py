@@ -1,7 +1,7 @@
 """Validate resource paths and maintain the folder rows."""
 
 from resources_app.addresses import uris
-from resources_app.addresses.targets import AREAS
+from resources_app.addresses.targets import AREAS, FILE_PARTS
 from resources_app.errors import BacklogError, InvalidUri, PermissionDenied, ValidationFailed
 from resources_app.identity.roles import Person
 from resources_app.models import Folder, Resource
@@ -37,6 +37,14 @@ def ancestor_paths(path: str) -> list[str]:
 
 def is_folder(user: Person, path: str) -> bool:
     return Folder.objects.visible_to(user).filter(path=path).exists()
+
+
+def is_only_read(user: Person, path: str) -> bool:
+    """Return whether the path is a folder, or the history or schema of a file."""
+    file, _, part = path.rpartition("/")
+    return is_folder(user, path) or (
+        part in FILE_PARTS and Resource.objects.visible_to(user).live().filter(path=file).exists()
+    )
 
 
 def refuse_clash(user: Person, path: str, besides: int = 0) -> None:

@@ -31,7 +31,8 @@ def read(actor: Actor, uri: str) -> Reading:
         )
     reading = entry.reader(ReadRequest(actor, parsed, uri, variables))
     # A version is immutable.
-    return replace(reading, subscribable=False) if parsed.version else reading
+    is_fixed = entry.watch is None or parsed.version is not None
+    return replace(reading, subscribable=reading.subscribable and not is_fixed)
 
 
 def _refuse_unknown_parameters(parsed: uris.Uri, known: tuple[str, ...]) -> None:

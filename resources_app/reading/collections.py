@@ -44,7 +44,7 @@ def _read_all(request: ReadRequest, model: Model) -> Reading:
     user = request.actor.user
     query = query_of(user, model, request.uri.query)
     if query.aggregate:
-        return computed(request, count_live(model, user, query), subscribable=True)
+        return computed(request, count_live(model, user, query))
     return _page(request, fetch_live(model, user, query), query)
 
 
@@ -68,14 +68,14 @@ def _read_rows(request: ReadRequest, model: Model, rows: Rows, pairs: Any) -> Re
     user = request.actor.user
     query = as_seen_by(user, query_of(user, model, pairs))
     if query.aggregate:
-        return computed(request, dict(count_groups(rows, query, user)), subscribable=True)
+        return computed(request, dict(count_groups(rows, query, user)))
     return _page(request, fetch_page(rows, query), query)
 
 
 def _page(request: ReadRequest, page: Page, query: CollectionQuery) -> Reading:
     results = items_json(page.rows, request.actor.user, query.fields)
     contents = {"results": results, "total": page.total, "next_cursor": page.next_cursor}
-    return computed(request, contents, subscribable=True, etag=_page_etag(page, results))
+    return computed(request, contents, etag=_page_etag(page, results))
 
 
 def _page_etag(page: Page, results: list[dict[str, Any]]) -> str:
@@ -97,7 +97,7 @@ def read_changes(request: ReadRequest) -> Reading:
     limit = _limit(request)
     found, cursor = change_log.feed(request.actor.user, request.parameter("since"), limit)
     shown = Mask(request.actor.user).all_shown(change_json(change) for change in found)
-    return computed(request, {"results": shown, "next_cursor": cursor}, subscribable=True)
+    return computed(request, {"results": shown, "next_cursor": cursor})
 
 
 def read_item_versions(request: ReadRequest) -> Reading:
@@ -112,7 +112,7 @@ def read_field_versions(request: ReadRequest) -> Reading:
 def _versions(request: ReadRequest, target: Target) -> Reading:
     cursor, limit = request.parameter("cursor"), request.parameter("limit", str(DEFAULT_LIMIT))
     user, item = request.actor.user, request.visible_item(target)
-    return computed(request, _history(user, item, target, cursor, limit), subscribable=True)
+    return computed(request, _history(user, item, target, cursor, limit))
 
 
 def list_versions(user: Person, target: Target, cursor: str, limit: str) -> dict[str, Any]:

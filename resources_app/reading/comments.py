@@ -21,14 +21,14 @@ def read_comments(request: ReadRequest) -> Reading:
     rows = Comment.objects.visible_to(request.actor.user).live()
     if ref := request.parameter("item"):
         rows = rows.filter(**_on(ref))
-    return computed(request, _page(request, rows), subscribable=True)
+    return computed(request, _page(request, rows))
 
 
 def read_item_comments(request: ReadRequest) -> Reading:
     target = item_target(request.collection, request.variables["id"])
     item = request.visible_item(target)
     rows = Comment.objects.visible_to(request.actor.user).live().filter(**{target.kind: item.pk})
-    return computed(request, _page(request, rows), subscribable=True)
+    return computed(request, _page(request, rows))
 
 
 def read_comment(request: ReadRequest) -> Reading:

@@ -20,28 +20,14 @@ from resources_app.errors import (
     Unauthenticated,
     ValidationFailed,
 )
-from resources_app.fields.declarations import FIELDS
 from resources_app.identity.roles import Actor
 from resources_app.reading.by_address import read
 from resources_app.reading.patterns import Entry
 from resources_app.reading.registry import REGISTRY
-from resources_app.reading.templates import TEMPLATES
-from resources_app.vocabulary import Kind
 
 _SHOW_ALL = "Call get_resource() with no arguments to see all available resources."
 _CORRECT = "Correct the value named in details and send the request again."
-# Variables that may contain any text.
-_FREE = {"path", "query"}
 _WELL_FORMED = re.compile(r"[\w.@%-]+", re.ASCII)
-_EXAMPLES = {
-    "template": "bug",
-    "path": "docs/guide.md",
-    "field": "description",
-    "index": "0",
-    "clientid": "Acme",
-    "query": "logo",
-}
-_VALUES = {"template": ", ".join(TEMPLATES), "field": ", ".join(FIELDS[Kind.TASK])}
 
 
 def get_resource(actor: Actor, uri: str | None) -> dict[str, Any]:
@@ -113,13 +99,18 @@ def _template_problem(uri: str) -> dict[str, Any] | None:
     malformed = [
         name
         for name, value in values.items()
-        if name not in _FREE and not _WELL_FORMED.fullmatch(value)
+        if not _is_free(entry, name) and not _WELL_FORMED.fullmatch(value)
     ]
     if malformed:
         return _malformed(
             entry, uri, f"{', '.join(malformed)}: letters, digits, '-', '_' and '.' are allowed."
         )
     return None
+
+
+def _is_free(entry: Entry, name: str) -> bool:
+    variable = entry.fill_of(name)
+    return variable is not None and variable.is_free
 
 
 def _split(uri: str) -> tuple[str, tuple[str, ...]]:
@@ -134,8 +125,12 @@ def _missing(entry: Entry, names: list[str]) -> dict[str, Any]:
         f"Template URI '{entry.pattern}' requires variable(s): {', '.join(names)}",
         "Template URIs must include values for all variables.",
         [
-            f"Example: get_resource('{_example(entry)}')",
-            *(f"Valid values of {name}: {_VALUES[name]}" for name in names if name in _VALUES),
+            f"Example: get_resource('{entry.example}')",
+            *(
+                f"Valid values of {one.name}: {', '.join(one.values)}"
+                for one in entry.fills
+                if one.name in names and one.values
+            ),
             "Call get_resource() to see all templates and their variables.",
         ],
     )
@@ -146,14 +141,8 @@ def _malformed(entry: Entry, uri: str, details: str) -> dict[str, Any]:
         "InvalidTemplateVariable",
         f"Resource URI '{uri}' has an invalid value for '{entry.pattern}'.",
         details,
-        [f"Example: get_resource('{_example(entry)}')", _SHOW_ALL],
+        [f"Example: get_resource('{entry.example}')", _SHOW_ALL],
     )
-
-
-def _example(entry: Entry) -> str:
-    item = "EPIC-0001" if "/epics/" in entry.pattern else "TASK-0001"
-    given = {"id": {"mcp": item, "workflow": "1"}.get(entry.scheme, "root"), **_EXAMPLES}
-    return re.sub(r"\{(\w+)\}", lambda match: given.get(match[1], "1"), entry.pattern)
 
 
 def _failure(actor: Actor, uri: str, error: BacklogError) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def read_folder(request: ReadRequest) -> Reading:
         limit=limit,
         cursor=cursor,
     )
-    return computed(request, shown, subscribable=True)
+    return computed(request, shown)
 
 
 def read_folder_resources(request: ReadRequest) -> Reading:
@@ -37,12 +37,12 @@ def read_folder_resources(request: ReadRequest) -> Reading:
     shown = browsing.read_folder_resources(
         user, client_of(request), folder, limit=limit, cursor=cursor
     )
-    return computed(request, shown, subscribable=True)
+    return computed(request, shown)
 
 
 def read_resource(request: ReadRequest) -> Reading:
     shown = browsing.read_resource(request.actor.user, client_of(request), _identity(request))
-    return computed(request, shown, subscribable=True)
+    return computed(request, shown)
 
 
 def client_of(request: ReadRequest) -> str:

@@ -74,8 +74,10 @@ def read_schema(request: ReadRequest) -> Reading:
         "type": "object",
         "operations": list(allowed_operations(target)) if may_write else [],
         "properties": {
-            declared.name: _property(
-                declared, f"{base}/{declared.name}", target, may_write=may_write
+            declared.name: property_json(
+                declared,
+                f"{base}/{declared.name}",
+                allowed_operations(replace(target, field=declared)) if may_write else (),
             )
             for declared in FIELDS[target.kind].values()
         },
@@ -139,8 +141,8 @@ def _etag_version(thing: Versioned, target: Target, version: int) -> int:
     return 1
 
 
-def _property(declared: Field, uri: str, item: Target, *, may_write: bool) -> dict[str, Any]:
-    operations = allowed_operations(replace(item, field=declared)) if may_write else ()
+def property_json(declared: Field, uri: str, operations: tuple[str, ...]) -> dict[str, Any]:
+    """Describe a field in a schema: its type and what the caller may do at the URI."""
     described: dict[str, Any] = {
         "uri": uri,
         "type": declared.mime_type,

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from resources_app.addresses.targets import Target, visible_thing
+from resources_app.addresses.targets import ARCHIVE, Target, visible_thing
 from resources_app.addresses.uris import Uri, build
 from resources_app.errors import NotFound, ValidationFailed
 from resources_app.identity.roles import Actor
@@ -34,13 +34,13 @@ class ReadRequest:
     @property
     def collection(self) -> str:
         """Return the collection. archive/EPIC-0001/title reads like epics/EPIC-0001/title."""
-        if not self._in_archive:
+        if not self.in_archive:
             return self.uri.segments[0]
         return "epics" if self.variables["id"].startswith("EPIC") else "tasks"
 
     def visible_item(self, target: Target) -> Versioned:
         item = visible_thing(self.actor.user, target)
-        if self._in_archive and not item.archived_at:
+        if self.in_archive and not item.archived_at:
             raise NotFound(
                 f"{item.ref} is not archived.",
                 suggestion=f"Read {build(self.collection, item.ref)} instead.",
@@ -48,8 +48,8 @@ class ReadRequest:
         return item
 
     @property
-    def _in_archive(self) -> bool:
-        return self.uri.segments[0] == "archive"
+    def in_archive(self) -> bool:
+        return self.uri.segments[0] == ARCHIVE
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,7 @@ class Reading:
     operations: tuple[str, ...] = ()
     may_write: bool = False
     subscribable: bool = True
+    is_folder: bool = False
 
     @property
     def size(self) -> int:
@@ -114,7 +115,7 @@ def content_etag(contents: Any) -> str:
 
 
 def computed(
-    request: ReadRequest, contents: Any, *, subscribable: bool = False, etag: str = ""
+    request: ReadRequest, contents: Any, *, is_folder: bool = False, etag: str = ""
 ) -> Reading:
     """Return a reading of JSON. `etag` spares a digest of contents that versions describe."""
     return Reading(
@@ -122,5 +123,5 @@ def computed(
         "application/json",
         contents,
         etag or content_etag(contents),
-        subscribable=subscribable,
+        is_folder=is_folder,
     )

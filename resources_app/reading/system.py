@@ -2,6 +2,8 @@
 templates.
 """
 
+from typing import Any
+
 from django.conf import settings
 from django.contrib.auth.models import User
 
@@ -114,11 +116,18 @@ def read_template(request: ReadRequest) -> Reading:
 
 
 def read_workflows(request: ReadRequest) -> Reading:
+    return computed(request, {"results": _runs()})
+
+
+def workflow_ids() -> list[str]:
+    return [str(run["id"]) for run in _runs()]
+
+
+def _runs() -> list[dict[str, Any]]:
     jobs = Job.objects.exclude(kind__in=UNSHOWN_JOBS).order_by("-created_at", "-pk")[:MAX_ROWS]
     runs = IBSyncRun.objects.select_related("connection").order_by("-started_at", "-pk")[:MAX_ROWS]
     rows = [*(job_json(job) for job in jobs), *(sync_run_json(run) for run in runs)]
-    newest_first = sorted(rows, key=lambda row: str(row["created_at"]), reverse=True)[:MAX_ROWS]
-    return computed(request, {"results": newest_first}, subscribable=True)
+    return sorted(rows, key=lambda row: str(row["created_at"]), reverse=True)[:MAX_ROWS]
 
 
 def read_workflow(request: ReadRequest) -> Reading:
@@ -134,7 +143,7 @@ def read_workflow(request: ReadRequest) -> Reading:
         raise NotFound(
             "There is no such run.", suggestion="List them: workflow://workflows.", id=number
         )
-    return computed(request, job_json(job), subscribable=True)
+    return computed(request, job_json(job))
 
 
 def _read_sync_run(request: ReadRequest, number: str) -> Reading:
@@ -150,4 +159,4 @@ def _read_sync_run(request: ReadRequest, number: str) -> Reading:
             suggestion="List them: workflow://workflows.",
             id=f"sync-{number}",
         )
-    return computed(request, sync_run_json(run), subscribable=True)
+    return computed(request, sync_run_json(run))

@@ -2,7 +2,7 @@
 notified.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -10,10 +10,11 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from resources_app.addresses import uris
-from resources_app.addresses.hidden_refs import without_refs
+from resources_app.addresses.hidden_refs import visible_refs, without_refs
 from resources_app.addresses.intelligencebank import ROOT
+from resources_app.addresses.targets import Variables, file_path
 from resources_app.addresses.uris import Uri
-from resources_app.errors import InvalidOperation, InvalidUri, NotFound
+from resources_app.errors import InvalidOperation, InvalidUri, NotFound, ValidationFailed
 from resources_app.fields.declarations import field_of
 from resources_app.history import revisions, sequencing
 from resources_app.history.documents import document_of
@@ -24,19 +25,16 @@ from resources_app.history.sequencing import Position as Position
 from resources_app.history.sequencing import position_of as position_of
 from resources_app.identity.roles import Actor
 from resources_app.models import Change, Comment, Epic, Task
-from resources_app.querying.queries import may_select, parse_query
+from resources_app.querying.queries import Pairs, may_select, parse_query, query_of
 from resources_app.querying.snapshots import Snapshot
 from resources_app.reading import by_address
+from resources_app.reading.patterns import Rule, Watch
+from resources_app.reading.registry import REGISTRY
 from resources_app.reading.serializers import change_json
-from resources_app.vocabulary import IB_KINDS, Kind
+from resources_app.vocabulary import Kind
 
-_KINDS: dict[str, tuple[Kind, ...]] = {
-    "tasks": (Kind.TASK,),
-    "epics": (Kind.EPIC,),
-    "archive": (Kind.TASK, Kind.EPIC),
-    "context": (Kind.TASK, Kind.EPIC),
-}
-_WHOLE_ITEM = frozenset({"file", "metadata", "versions", "updated_at", "version", "etag"})
+# Fields that change with every write.
+_WHOLE_ITEM = frozenset({"updated_at", "version", "etag"})
 _DECIDE_READINESS = frozenset({"status", "depends_on", "archived_at"})
 
 
@@ -83,6 +81,25 @@ def visible_among(user_id: int, changes: Collection[int]) -> set[int]:
     return set(Change.objects.visible_to(user).filter(pk__in=changes).values_list("pk", flat=True))
 
 
+def may_list(user_id: int, uri: str) -> bool:
+    """Return whether a watched collection still answers the user.
+
+    An epic or task that its query names may have been hidden since. The list is then refused as if
+    the item did not exist, so a notice about an entry would disclose where that entry belongs.
+    """
+    watched = _watched(uri)
+    if watched is None or watched.watch.rule not in _COLLECTIONS:
+        return True
+    user = User.objects.get(pk=user_id)
+    model, pairs = _collection_of(watched)
+    epic = watched.values.get("id")
+    try:
+        query_of(user, model, pairs)
+    except ValidationFailed:
+        return False
+    return epic is None or epic in visible_refs(user, [epic])
+
+
 def may_watch(actor: Actor, uri: str) -> bool:
     """Return True if the actor can watch the URI, that is, can read it and it can change.
 
@@ -100,14 +117,9 @@ def names_one_thing(uri: str) -> bool:
 
     Collections and folders remain when an entry is lost.
     """
-    parsed = _parsed(uri)
-    segments = parsed.segments
-    if parsed.scheme == "ib":
-        return len(segments) == 2 and segments[1] != ROOT
+    watched = _watched(uri)
     return (
-        len(segments) > 1
-        and segments[0] in {*_KINDS, "comments"}
-        and segments[-1] not in {"tasks", "comments"}
+        watched is not None and watched.watch.names_one_thing and watched.values.get("id") != ROOT
     )
 
 
@@ -119,7 +131,7 @@ def alters_list(change: Change) -> bool:
 def describe(change: Change, uri: str) -> dict[str, Any]:
     """Describe the change behind a notification."""
     return {
-        "etag": _etag(change, _parsed(uri)),
+        "etag": _etag(change, _watched(uri)),
         "author": change.author.username if change.author else None,
         "timestamp": change.created_at.isoformat(),
         # Many users get the same notification, so ids are masked. Each user reads the details
@@ -130,71 +142,104 @@ def describe(change: Change, uri: str) -> dict[str, Any]:
 
 def matches(change: Change, uri: str) -> bool:
     """Return whether the change may alter the content at the URI."""
-    parsed = _parsed(uri)
-    if parsed.scheme != "mcp":
-        return parsed.scheme == "ib" and _mirror_matches(change, parsed)
-    match parsed.segments:
-        case ["changes"]:
-            return True
-        case [("resources" | "artifacts"), *_]:
-            return change.kind == Kind.RESOURCE and _path_matches(change, parsed.path)
-        case ["comments", *_]:
-            return change.kind == Kind.COMMENT and _comment_matches(change, parsed)
-        case [("tasks" | "epics" | "archive")] | ["epics", _, "tasks"]:
-            return _collection_matches(change, parsed)
-        case [("tasks" | "epics"), ref, "comments"]:
-            return change.kind == Kind.COMMENT and _commented_item(change) == ref
-        case [("tasks" | "epics" | "archive" | "context") as collection, ref, *rest]:
-            return (
-                change.kind in _KINDS[collection]
-                and change.ref == ref
-                and _part_matches(change, rest)
-            )
-    return False
+    watched = _watched(uri)
+    if watched is None:
+        return False
+    kinds, touches = _RULES[watched.watch.rule]
+    return change.kind in kinds and touches(change, watched)
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """Hold a watched URI with its entry's watch and the values of its variables."""
+
+    uri: Uri
+    watch: Watch
+    values: Variables
 
 
 @lru_cache(maxsize=4096)
-def _parsed(uri: str) -> Uri:
-    return uris.parse(uri)
+def _watched(uri: str) -> _Watched | None:
+    """Return None if the URI cannot be watched."""
+    parsed = uris.parse(uri)
+    found = REGISTRY.match(parsed)
+    if found is None or found[0].watch is None:
+        return None
+    return _Watched(parsed, found[0].watch, found[1])
 
 
-def _mirror_matches(change: Change, uri: Uri) -> bool:
-    """Match the mirrored object, its folder and the folder it has left."""
-    if change.kind not in IB_KINDS or not change.uri.startswith(f"ib://{uri.authority}/"):
-        return False
-    homes = change.operation.get("folders", ())
-    match uri.segments:
-        case [("resources" | "resource"), ib_id]:
-            return change.kind == Kind.IB_RESOURCE and change.ref == ib_id
-        case ["folders", ib_id, "resources"]:
-            return change.kind == Kind.IB_RESOURCE and ib_id in homes
-        case ["folders", ib_id]:
-            return change.kind == Kind.IB_FOLDER and (
-                ib_id == ROOT or change.ref == ib_id or ib_id in homes
-            )
-    return False
+def _item_touched(change: Change, watched: _Watched) -> bool:
+    return change.ref == watched.values["id"]
 
 
-def _path_matches(change: Change, watched: str) -> bool:
-    """Match the file itself or an ancestor folder. A moved file has two paths."""
-    paths = {change.ref}
-    if "path" in change.fields:
-        paths |= {str(document["path"]) for document in _before_and_after(change) if document}
-    return any(f"{path}/".startswith(f"{watched}/") for path in paths)
-
-
-def _part_matches(change: Change, rest: list[str]) -> bool:
-    if not rest or rest[0] in _WHOLE_ITEM:
-        return True
-    declared = field_of(change.kind, rest[0])
+def _field_touched(change: Change, watched: _Watched) -> bool:
+    name = watched.values["field"]
+    if change.ref != watched.values["id"] or name in _WHOLE_ITEM:
+        return change.ref == watched.values["id"]
+    declared = field_of(change.kind, name)
     return declared is not None and (declared.name in change.fields or change.action == "create")
 
 
-def _comment_matches(change: Change, uri: Uri) -> bool:
-    if len(uri.segments) > 1:
-        return change.ref == uri.segments[1]
-    wanted = dict(uri.query).get("item")
+def _mirrored(change: Change, watched: _Watched) -> bool:
+    return change.uri.startswith(f"ib://{watched.uri.authority}/")
+
+
+def _ib_resource_touched(change: Change, watched: _Watched) -> bool:
+    return _mirrored(change, watched) and change.ref == watched.values["id"]
+
+
+def _ib_folder_touched(change: Change, watched: _Watched) -> bool:
+    """Match the folder itself, its parent and the parent it has left."""
+    ids = {ROOT, change.ref, *change.operation.get("folders", ())}
+    return _mirrored(change, watched) and watched.values["id"] in ids
+
+
+def _ib_contents_touched(change: Change, watched: _Watched) -> bool:
+    """Match the folder of a resource and the folder it has left."""
+    homes = change.operation.get("folders", ())
+    return _mirrored(change, watched) and watched.values["id"] in homes
+
+
+def _path_touched(change: Change, watched: _Watched) -> bool:
+    return _path_matches(change, file_path(watched.uri))
+
+
+def _file_part_touched(change: Change, watched: _Watched) -> bool:
+    """Match the file, or what is itself called `versions` or `schema`."""
+    path = file_path(watched.uri)
+    return _path_matches(change, path) or path.rpartition("/")[0] in _paths_of(change)
+
+
+def _archived_files_touched(change: Change, watched: _Watched) -> bool:
+    return _path_touched(change, watched) and any(
+        document is None or document.get("archived_at") for document in _before_and_after(change)
+    )
+
+
+def _path_matches(change: Change, watched: str) -> bool:
+    """Match the file itself or an ancestor folder."""
+    return any(f"{path}/".startswith(f"{watched}/") for path in _paths_of(change))
+
+
+def _paths_of(change: Change) -> set[str]:
+    """Return the path of the file. A moved file has two."""
+    paths = {change.ref}
+    if "path" in change.fields:
+        paths |= {str(document["path"]) for document in _before_and_after(change) if document}
+    return paths
+
+
+def _comment_touched(change: Change, watched: _Watched) -> bool:
+    return change.ref == watched.values["number"]
+
+
+def _comments_touched(change: Change, watched: _Watched) -> bool:
+    wanted = dict(watched.uri.query).get("item")
     return wanted is None or wanted == _commented_item(change)
+
+
+def _item_comments_touched(change: Change, watched: _Watched) -> bool:
+    return watched.values["id"] == _commented_item(change)
 
 
 def _commented_item(change: Change) -> str | None:
@@ -202,15 +247,12 @@ def _commented_item(change: Change) -> str | None:
     return comment.item.ref if comment else None
 
 
-def _collection_matches(change: Change, uri: Uri) -> bool:
+def _collection_matches(change: Change, watched: _Watched) -> bool:
     """Match items that enter, leave or change inside a collection, by comparing them before and
     after.
     """
-    archived = uri.segments[0] == "archive"
-    epic = uri.segments[1] if len(uri.segments) > 1 else None
-    pairs = [pair for pair in uri.query if pair[0] != "type"]
-    wants_epics = uri.segments == ("epics",) or dict(uri.query).get("type") == "epic"
-    model: type[Task] | type[Epic] = Epic if wants_epics else Task
+    archived, epic = watched.watch.rule is Rule.ARCHIVE, watched.values.get("id")
+    model, pairs = _collection_of(watched)
     query = parse_query(model, pairs)
 
     def belongs(item: Snapshot) -> bool:
@@ -255,6 +297,12 @@ def _snapshots(change: Change, model: type[Task] | type[Epic]) -> list[Snapshot 
     return known
 
 
+def _collection_of(watched: _Watched) -> tuple[type[Task] | type[Epic], Pairs]:
+    is_of_epics = watched.watch.rule is Rule.EPICS or dict(watched.uri.query).get("type") == "epic"
+    pairs = [pair for pair in watched.uri.query if pair[0] != "type"]
+    return Epic if is_of_epics else Task, pairs
+
+
 def _before_and_after(change: Change) -> list[Document | None]:
     """Return the documents before and after the change."""
     versions = [change.version - 1, change.version] if change.version > 1 else [change.version]
@@ -269,17 +317,42 @@ def _document(change: Change, version: int) -> Document | None:
         return None
 
 
-def _etag(change: Change, uri: Uri) -> str | None:
-    match uri.segments:
-        case [("tasks" | "epics" | "archive"), _, ("comments" | "versions" | "tasks")]:
-            return None
-        case [("tasks" | "epics" | "archive"), _, ("metadata" | "file") as part]:
-            return make_etag(change.ref, change.version, part)
-        case [("tasks" | "epics" | "archive"), _, name, *rest] if not rest or rest[0].isdigit():
-            declared = field_of(change.kind, name)
-            return make_etag(change.ref, change.version, declared.name) if declared else None
-        case ["comments", _]:
-            return make_etag(change.ref, change.version, "body")
-        case [("tasks" | "epics" | "archive"), _]:
-            return make_etag(change.ref, change.version)
-    return make_etag(change.ref, change.version) if uri.path == change.ref else None
+def _etag(change: Change, watched: _Watched | None) -> str | None:
+    """Return the ETag of the addressed object or part after the change."""
+    if watched is None:
+        return None
+    part, values = watched.watch.part, watched.values
+    ref = values.get("id") or values.get("number") or file_path(watched.uri)
+    if part is None or ref != change.ref:
+        return None
+    if part != "{field}":
+        return make_etag(change.ref, change.version, part)
+    declared = field_of(change.kind, values["field"])
+    return make_etag(change.ref, change.version, declared.name) if declared else None
+
+
+def _always(_change: Change, _watched: _Watched) -> bool:
+    return True
+
+
+_COLLECTIONS = {Rule.TASKS, Rule.EPICS, Rule.EPIC_TASKS, Rule.ARCHIVE}
+_ITEMS, _ITEMS_AND_COMMENTS = {Kind.TASK, Kind.EPIC}, {Kind.TASK, Kind.EPIC, Kind.COMMENT}
+# The kinds of changes that each rule concerns, and how it decides.
+_RULES: dict[Rule, tuple[Collection[Kind], Callable[[Change, _Watched], bool]]] = {
+    Rule.FEED: (tuple(Kind), _always),
+    Rule.TASKS: (_ITEMS_AND_COMMENTS, _collection_matches),
+    Rule.EPICS: (_ITEMS_AND_COMMENTS, _collection_matches),
+    Rule.EPIC_TASKS: (_ITEMS_AND_COMMENTS, _collection_matches),
+    Rule.ARCHIVE: (_ITEMS_AND_COMMENTS, _collection_matches),
+    Rule.ITEM: (_ITEMS, _item_touched),
+    Rule.FIELD: (_ITEMS, _field_touched),
+    Rule.COMMENTS: ({Kind.COMMENT}, _comments_touched),
+    Rule.ITEM_COMMENTS: ({Kind.COMMENT}, _item_comments_touched),
+    Rule.COMMENT: ({Kind.COMMENT}, _comment_touched),
+    Rule.PATH: ({Kind.RESOURCE}, _path_touched),
+    Rule.FILE_PART: ({Kind.RESOURCE}, _file_part_touched),
+    Rule.ARCHIVED_FILES: ({Kind.RESOURCE}, _archived_files_touched),
+    Rule.IB_FOLDER: ({Kind.IB_FOLDER}, _ib_folder_touched),
+    Rule.IB_FOLDER_RESOURCES: ({Kind.IB_RESOURCE}, _ib_contents_touched),
+    Rule.IB_RESOURCE: ({Kind.IB_RESOURCE}, _ib_resource_touched),
+}

@@ -87,7 +87,7 @@ class WriteSession:
             _lock_rows(rows, target.kind, *target.lookup)
             return fetch(rows, target)
         except NotFound:
-            if target.kind == Kind.RESOURCE and folders.is_folder(
+            if target.kind == Kind.RESOURCE and folders.is_only_read(
                 self.actor.user, target.lookup[1]
             ):
                 raise only_read(uris.build_path(target.lookup[1])) from None

@@ -14,7 +14,7 @@ from django.db.models import F, ProtectedError
 from django.db.models.functions import Greatest
 
 from resources_app.addresses import uris
-from resources_app.addresses.targets import Target, only_read, target_of
+from resources_app.addresses.targets import Target, only_read
 from resources_app.errors import (
     Conflict,
     InvalidUri,
@@ -31,7 +31,7 @@ from resources_app.identity.roles import Actor
 from resources_app.models import Change, Comment, Epic, Resource, Revision, Sequence, Task
 from resources_app.models.base import Versioned
 from resources_app.querying import counters
-from resources_app.reading.registry import REGISTRY
+from resources_app.reading.registry import REGISTRY, target_of
 from resources_app.vocabulary import Kind
 from resources_app.writing.edits import Edit
 from resources_app.writing.session import (

@@ -5,10 +5,10 @@ all fifty edits.
 from collections import Counter
 from typing import Any
 
-from resources_app.addresses.targets import target_of
 from resources_app.addresses.uris import parse
 from resources_app.errors import Conflict
 from resources_app.models import Task
+from resources_app.reading.registry import target_of
 from resources_app.writing import write_path
 from resources_app.writing.session import current_etag
 from tests.concurrency.crew import line_up, send, together

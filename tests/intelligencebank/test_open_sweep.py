@@ -53,6 +53,11 @@ FILES = {
     "lines.txt": "\n" * 90_000,
 }
 
+FILE_PARTS = [
+    f"{file}_{part}" for file in ("resource", "artifact") for part in ("versions", "schema")
+]
+ARCHIVED_FILES = [f"archived_{name}" for name in ("resource", "artifact", *FILE_PARTS)]
+
 
 @pytest.fixture
 def root(tmp_path: Path, settings: Any) -> Path:
@@ -73,6 +78,9 @@ def things(carol: User) -> None:
     write_path.archive(as_actor(carol), f"mcp://backlog/epics/{over.ref}")
     write_path.add_comment(as_actor(carol), task_uri(first), "hm")
     stored_files.create_resource(as_actor(carol), "artifacts/docs/a.md", "# A")
+    for area in ("resources", "artifacts"):
+        stored_files.create_resource(as_actor(carol), f"{area}/docs/old.md", "# Old")
+        stored_files.remove(as_actor(carol), f"{area}/docs/old.md")
     for path, content in FILES.items():
         stored_files.create_resource(as_actor(carol), f"resources/{path}", content)
 
@@ -84,6 +92,8 @@ def registered(tenant: Tenant, root: Path) -> list[str]:
     paths = {
         "resource": [*FILES, "docs", "disk", "disk/inner", "disk/inner/b.md"],
         "artifact": ["docs", "docs/a.md"],
+        **{name: ["docs/a.md"] for name in FILE_PARTS},
+        **{name: ["docs/old.md"] for name in ARCHIVED_FILES},
         "local_file": [f"{root}{tail}"[1:] for tail in ("", "/a.md", "/inner")],
     }
     found = []

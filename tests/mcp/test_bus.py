@@ -19,11 +19,12 @@ from backlog_site.mcp.bus import (
     _next_of,
 )
 from backlog_site.mcp.context import Caller
+from resources_app.errors import BacklogError
 from resources_app.identity.credentials import Credential
 from resources_app.reading import watching
 from resources_app.reading.watching import Position
 from resources_app.writing import write_path
-from tests.factories import make_task, system, task_uri
+from tests.factories import as_actor, make_epic, make_task, system, task_uri
 
 pytestmark = pytest.mark.django_db(transaction=True, serialized_rollback=True)
 
@@ -154,3 +155,31 @@ def test_watches_that_have_read_equally_far_share_one_span(bob: User, carol: Use
         for span, _ in _next_of(watcher)
     }
     assert spans == {Span(watching.end_of_feed(), None)}
+
+
+def test_a_list_by_an_epic_that_was_hidden_notifies_nobody_whom_it_no_longer_answers(
+    bob: User, carol: User
+) -> None:
+    epic = make_epic()
+    task = make_task(epic_id=epic.ref)
+    lists = [
+        f"mcp://backlog/tasks?epic_id={epic.ref}",
+        f"mcp://backlog/tasks?filter=parent_id:{epic.ref}",
+        f"mcp://backlog/epics/{epic.ref}/tasks",
+    ]
+    reader, admin = watcher_of(bob, *lists), watcher_of(carol, *lists)
+    rename(task_uri(task), "Seen by both")
+    poll(reader, admin)
+    assert {uri for uri, _ in told(reader)} == {uri for uri, _ in told(admin)} == set(lists)
+    write_path.write(
+        system(),
+        f"mcp://backlog/epics/{epic.ref}/groups",
+        {"type": "set", "value": ["admin"]},
+    )
+    for uri in lists:
+        with pytest.raises(BacklogError):
+            watching.may_watch(as_actor(bob), uri)
+    rename(task_uri(task), "Seen by the admin as part of the epic")
+    poll(reader, admin)
+    assert told(reader) == []
+    assert {uri for uri, _ in told(admin)} == set(lists)

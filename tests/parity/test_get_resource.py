@@ -51,6 +51,8 @@ def addresses() -> list[str]:
     filled = []
     for entry in REGISTRY:
         uri = entry.pattern.replace("{id}", IB_ID) if entry.scheme == "ib" else entry.pattern
+        if entry.category == "archive":
+            uri = uri.replace("{path}", "docs/old.md")
         for name, value in VALUES.items():
             uri = uri.replace(f"{{{name}}}", value)
         uri = uri.replace("epics/TASK-", "epics/EPIC-").replace(
@@ -96,6 +98,10 @@ def things(site: Site, tokens: Tokens) -> None:
         http.post(
             f"{site.url}/api/v1/artifacts/", json={"path": "docs/a.md", "content": "x"}
         ).raise_for_status()
+        for area in ("resources", "artifacts"):
+            old = {"path": "docs/old.md", "content": "# Old"}
+            http.post(f"{site.url}/api/v1/{area}/", json=old).raise_for_status()
+            http.delete(f"{site.url}/api/v1/{area}/docs/old.md").raise_for_status()
 
 
 async def by_resource(client: Client, uri: str) -> Any:

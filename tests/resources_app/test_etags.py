@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources_app.addresses.targets import target_of
 from resources_app.addresses.uris import parse
 from resources_app.errors import Conflict, ValidationFailed
 from resources_app.fields.declarations import writable_names
 from resources_app.history.etags import make_etag, normalise, version_in
 from resources_app.models import Task
+from resources_app.reading.registry import target_of
 from resources_app.writing import write_path
 from resources_app.writing.session import current_etag
 from tests.factories import make_task, system, task_uri

@@ -17,13 +17,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from resources_app.addresses.targets import target_of
 from resources_app.addresses.uris import parse
 from resources_app.errors import BacklogError, Conflict, OperationFailed, PermissionDenied
 from resources_app.history import revisions as history
 from resources_app.history.documents import document_of
 from resources_app.identity.roles import Actor
 from resources_app.models import Revision, Task
+from resources_app.reading.registry import target_of
 from resources_app.writing import write_path
 from resources_app.writing.batches import write_batch
 from resources_app.writing.session import current_etag

@@ -5,10 +5,10 @@ anything.
 import pytest
 from django.contrib.auth.models import User
 
-from resources_app.addresses.targets import target_of
 from resources_app.addresses.uris import parse
 from resources_app.errors import Conflict
 from resources_app.history.documents import uri_of
+from resources_app.reading.registry import target_of
 from resources_app.writing import write_path
 from resources_app.writing.edits import Edit
 from resources_app.writing.session import WriteSession, current_etag

@@ -57,8 +57,8 @@ def rows(section: str) -> dict[str, Row]:
 
 
 def fill() -> None:
-    """Create TASK-0001, EPIC-0001, comment 1 and docs/a.md; TASK-0002 and EPIC-0002 are archived;
-    TASK-0003 is restricted.
+    """Create TASK-0001, EPIC-0001, comment 1 and docs/a.md; TASK-0002, EPIC-0002 and docs/old.md
+    are archived; TASK-0003 is restricted.
     """
     alice, insider = (
         Actor(make_user("alice", "contributor"), "web"),
@@ -82,6 +82,8 @@ def fill() -> None:
     write_path.archive(alice, "mcp://backlog/epics/EPIC-0002")
     for area in ("resources", "artifacts"):
         stored_files.create_resource(alice, f"{area}/docs/a.md", "# A\n")
+        stored_files.create_resource(alice, f"{area}/docs/old.md", "# Old\n")
+        stored_files.remove(alice, f"{area}/docs/old.md")
 
 
 def _count_comments_from_one() -> None:

@@ -54,6 +54,8 @@ def policy_of(entry: Entry) -> Row | None:
 
 def filled(entry: Entry, **over: str) -> str:
     uri = entry.pattern.replace("{id}", "0" * 32) if entry.scheme == "ib" else entry.pattern
+    if entry.category == "archive":
+        uri = uri.replace("{path}", "docs/old.md")
     for name, value in (VALUES | over).items():
         uri = uri.replace(f"{{{name}}}", value)
     uri = uri.replace("epics/TASK-", "epics/EPIC-").replace(

@@ -32,6 +32,7 @@ pytestmark = pytest.mark.django_db
 
 TASK, EPIC = ("TASK-0003", "TASK-0909"), ("EPIC-0003", "EPIC-0909")
 ARCHIVED_TASK, ARCHIVED_EPIC = ("TASK-0005", "TASK-0909"), ("EPIC-0004", "EPIC-0909")
+ARCHIVED_FILE = ("docs/hidden-old.md", "docs/absent-old.md")
 FILE, FOLDER, COMMENT = ("docs/hidden.md", "docs/absent.md"), ("closed", "absent"), ("4", "909")
 PAIRS = (TASK, EPIC, ARCHIVED_TASK, ARCHIVED_EPIC)
 SECRET = "Walrus"
@@ -60,10 +61,11 @@ def hide(insider: Actor) -> None:
     ):
         write_path.archive(insider, uri)
     for area in ("resources", "artifacts"):
-        for path in (FILE[0], f"{FOLDER[0]}/a.md"):
+        for path in (FILE[0], f"{FOLDER[0]}/a.md", ARCHIVED_FILE[0]):
             stored_files.create_resource(
                 insider, f"{area}/{path}", f"# {SECRET}\n", groups=["security"]
             )
+        stored_files.remove(insider, f"{area}/{ARCHIVED_FILE[0]}")
 
 
 def addresses(entry: Entry) -> list[tuple[str, str]]:
@@ -77,6 +79,8 @@ def addresses(entry: Entry) -> list[tuple[str, str]]:
             ("id", TASK),
             ("id", EPIC),
         ],
+        "mcp://backlog/archive/resources/{path}": [("path", ARCHIVED_FILE), ("path", FILE)],
+        "mcp://backlog/archive/artifacts/{path}": [("path", ARCHIVED_FILE), ("path", FILE)],
         "mcp://backlog/comments/{number}": [("number", COMMENT)],
         "mcp://backlog/resources/{path}": [("path", FILE), ("path", FOLDER)],
         "mcp://backlog/artifacts/{path}": [("path", FILE), ("path", FOLDER)],
@@ -100,7 +104,7 @@ def answer_of(ask: Callable[[], Any]) -> Any:
 def levelled(answer: Any) -> str:
     """Replace hidden names with missing ones, and remove what differs between any two responses."""
     text = str(answer)
-    for hidden, absent in (*PAIRS, FILE, FOLDER):
+    for hidden, absent in (*PAIRS, ARCHIVED_FILE, FILE, FOLDER):
         text = text.replace(hidden, absent)
     return re.sub(r"comment(s/| )4\b", r"comment\g<1>909", text)
 
@@ -250,6 +254,8 @@ def test_no_list_count_completion_or_search_tells_of_it(alice: User) -> None:
             "comments",
             "archive",
             "archive?type=epic",
+            "archive/resources",
+            "archive/artifacts",
             "changes",
             "resources",
             "artifacts",
@@ -269,9 +275,8 @@ def test_no_list_count_completion_or_search_tells_of_it(alice: User) -> None:
     for entry in REGISTRY:
         for variable in re.findall(r"{(\w+)}", entry.pattern):
             offered = str(catalogue.complete(actor, variable, "", entry.pattern))
-            assert not [name for name, _ in (*PAIRS, FILE, FOLDER) if name in offered], (
-                entry.pattern
-            )
+            hidden = (*PAIRS, ARCHIVED_FILE, FILE, FOLDER)
+            assert not [name for name, _ in hidden if name in offered], entry.pattern
     assert search_unified(alice, SECRET)["total"] == 0
     assert search_unified(insider.user, SECRET)["total"] >= 4
     assert SECRET not in str(catalogue.list_catalogue(actor, None))
