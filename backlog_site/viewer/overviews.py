@@ -18,7 +18,7 @@ from resources_app.reading.by_address import read
 PUT_OFF = "put_off"
 MOST_PUT_OFF = 50
 _REF = re.compile(r"[A-Z]{3,4}-\d{4,12}")
-SOURCES = {"": "Everybody", "people": "People", "agents": "Agents"}
+SOURCES = {"": "All authors", "people": "People", "agents": "Agents"}
 KINDS = {
     "": "Everything",
     "task": "Tasks",

@@ -17,7 +17,7 @@ from backlog_site.viewer.queries.cards import (
     lines_of,
     with_last_agent,
 )
-from backlog_site.viewer.queries.people import Somebody, team
+from backlog_site.viewer.queries.people import Member, team
 from resources_app.errors import ValidationFailed
 from resources_app.fields.declarations import HIDDEN, parse_ref
 from resources_app.identity.roles import Person
@@ -64,7 +64,7 @@ class Choices:
     """Hold the options of the filters."""
 
     epics: list[Line]
-    people: list[Somebody]
+    people: list[Member]
     labels: list[str]
 
 

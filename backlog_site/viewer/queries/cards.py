@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
-from backlog_site.viewer.queries.people import Somebody, somebody
+from backlog_site.viewer.queries.people import Member, member_of
 from resources_app.history.etags import make_etag
 from resources_app.identity.roles import Person
 from resources_app.models import Change, Epic, Task
@@ -38,7 +38,7 @@ class Card:
     title: str
     status: str
     priority: str
-    assignee: Somebody | None
+    assignee: Member | None
     epic: Line | None
     labels: tuple[str, ...]
     due_date: datetime.date | None
@@ -92,7 +92,7 @@ def _card(task: Any, epic: Line | None) -> Card:
         title=task.title,
         status=Status(task.status).label,
         priority=Priority(task.priority).label,
-        assignee=somebody(task.assignee) if task.assignee else None,
+        assignee=member_of(task.assignee) if task.assignee else None,
         epic=epic,
         labels=tuple(task.labels),
         due_date=task.due_date,

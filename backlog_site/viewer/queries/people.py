@@ -11,7 +11,7 @@ MOST = 200
 
 
 @dataclass(frozen=True)
-class Somebody:
+class Member:
     username: str
     name: str
 
@@ -25,11 +25,11 @@ class Somebody:
         )
 
 
-def somebody(user: User) -> Somebody:
-    return Somebody(user.get_username(), user.get_full_name() or user.get_username())
+def member_of(user: User) -> Member:
+    return Member(user.get_username(), user.get_full_name() or user.get_username())
 
 
-def team() -> list[Somebody]:
+def team() -> list[Member]:
     """Return the users who can be assigned tasks: active, with a role."""
     rows = User.objects.filter(Q(groups__name__in=ROLES) | Q(is_superuser=True), is_active=True)
-    return [somebody(user) for user in rows.distinct().order_by("username")[:MOST]]
+    return [member_of(user) for user in rows.distinct().order_by("username")[:MOST]]

@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString
 
 from backlog_site.viewer import markdown as rendering
 from backlog_site.viewer.queries.cards import Card
-from backlog_site.viewer.queries.people import Somebody
+from backlog_site.viewer.queries.people import Member
 from resources_app.fields.declarations import FIELDS
 from resources_app.vocabulary import Kind
 
@@ -147,7 +147,7 @@ def deed_word(action: str) -> str:
 
 @register.filter
 def initials(name: str) -> str:
-    return Somebody(name, name).initials
+    return Member(name, name).initials
 
 
 @register.filter

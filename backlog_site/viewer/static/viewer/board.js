@@ -22,7 +22,7 @@ function place(card, status, lane) {
   button.ariaLabel = `Status of ${card.id}: ${STATUSES[status]}`;
   $('use', button).setAttribute('href', `${document.body.dataset.icons}#${status}`);
 }
-const refusedMove = told => told?.error?.code === 'conflict' ? 'Somebody else moved it meanwhile.' : told?.error?.message || 'The server does not answer.';
+const refusedMove = told => told?.error?.code === 'conflict' ? 'Another user moved it meanwhile.' : told?.error?.message || 'The server does not answer.';
 export async function move(ref, status, { lane, undone = false } = {}) {
   const card = document.getElementById(ref); if (!card || !mayWrite) return;
   const old = card.dataset.s, oldLane = card.dataset.g || '', from = card.parentElement,
@@ -321,7 +321,7 @@ function refresh(notice) {
 function remark(holder, notice) {
   if (notice.kind === 'comment' || $('.changed', holder)) return;
   const note = Object.assign(document.createElement('p'), { className: 'notice changed', role: 'status' });
-  note.textContent = `Changed by ${notice.agent || notice.author || 'somebody'} meanwhile. Saving shows you both versions.`;
+  note.textContent = `Changed by ${notice.agent || notice.author || 'another user'} meanwhile. Saving shows you both versions.`;
   $('.phead', holder)?.after(note);
 }
 function told(notice) {
