@@ -16,5 +16,5 @@ class SearchConfig(AppConfig):
         change_log.listen_to_groups(write.follow)
         change_log.listen_to_mirror(write.follow_mirror)
         querysets.use_text_search(search.matching_numbers)
-        snapshots.use_text_index(search.IndexedText)
+        snapshots.use_text_index(search.DocumentText)
         REGISTRY.add(*addresses.ENTRIES)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from django.db.models import BigIntegerField, CharField, QuerySet
 
-from resources_app.database.prepared import Given, prepared
+from resources_app.database.prepared import Param, prepared
 from search_app.backends import backend
 from search_app.backends.base import Allowed, Candidate, Clause, Expression
 from search_app.models import Document
@@ -59,7 +59,7 @@ def _named(slot: str, title_key: int, things: Sequence[tuple[str, int]]) -> list
 
 
 def _titled() -> QuerySet[Document, int]:
-    slot, key = Given("slot", CharField()), Given("title_key", BigIntegerField())
+    slot, key = Param("slot", CharField()), Param("title_key", BigIntegerField())
     return Document.objects.filter(slot=slot, title_key=key).values_list("pk", flat=True)[:WINDOW]
 
 

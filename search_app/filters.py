@@ -12,10 +12,10 @@ from django.db import connection
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import StrIndex
 
-from resources_app.database.prepared import Memory
+from resources_app.database.prepared import BoundedCache
 from resources_app.errors import ValidationFailed
 from resources_app.fields.declarations import parse_ref
-from resources_app.identity.roles import Person, is_admin, may_read, sight_of
+from resources_app.identity.roles import Person, is_admin, may_read, visibility_key
 from resources_app.models import IBLink
 from resources_app.querying.conditions import ME
 from resources_app.querying.named_values import require_items, require_person
@@ -50,7 +50,7 @@ class Filters:
 
 
 # Building SQL takes longer than running it; it depends only on its key.
-_made: Memory[Any] = Memory(500)
+_made: BoundedCache[Any] = BoundedCache(500)
 
 
 def parse_filters(
@@ -93,7 +93,7 @@ def allowed_documents(
     """
     if not may_read(user):
         return None
-    key = (slot, filters, user.pk, sight_of(user), limited)
+    key = (slot, filters, user.pk, visibility_key(user), limited)
     made: Allowed = _made.get(
         key, lambda: _allowed(_documents(user, slot, filters, limited), filters, bool(limited))
     )
@@ -119,7 +119,7 @@ def limited_kinds(user: Person) -> tuple[str, ...]:
         return ()
     if is_admin(user):
         return tuple(SOURCES)
-    key = (user.pk, sight_of(user))
+    key = (user.pk, visibility_key(user))
     sql, params = _made.get(
         key, lambda: _as_sql(User.objects.filter(pk=user.pk or 0).values_list(*_sights(user)))
     )

@@ -15,7 +15,7 @@ from resources_app.addresses.hidden_refs import Mask
 from resources_app.database.prepared import run_for
 from resources_app.errors import ValidationFailed
 from resources_app.history.documents import uri_of
-from resources_app.identity.roles import Person, may_read, sight_of
+from resources_app.identity.roles import Person, may_read, visibility_key
 from resources_app.querying.weights import MAX_ANSWER
 from resources_app.reading.read_many import FRAME, NOTE, fitting, room_for, weight
 from resources_app.vocabulary import Status
@@ -120,7 +120,7 @@ def matching_numbers(model: type[Model], text: str) -> QuerySet[Any]:
     return rows.filter(pk__in=matches).values("object_id")
 
 
-class IndexedText:
+class DocumentText:
     """Hold the tokens of an item as the index would store them with its current comments.
 
     `matching_numbers` decides about rows, this class about documents that are no longer indexed.
@@ -189,7 +189,7 @@ class _Rendering:
 
     def _visible(self, kind: str, numbers: list[int]) -> list[Any]:
         rows = SOURCES[kind].model.objects
-        key = ("found", kind, self.user.pk, sight_of(self.user))
+        key = ("found", kind, self.user.pk, visibility_key(self.user))
         return run_for(numbers, key, lambda given: rows.visible_to(self.user).filter(pk__in=given))
 
     def _places(self) -> dict[int, tuple[str, int]]:

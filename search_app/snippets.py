@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from search_app.backends.base import Clause
-from search_app.index.documents import Field, indexed_spans
+from search_app.index.documents import TextField, indexed_spans
 from search_app.tokens import AS_WRITTEN, analyse_word, word_around, words
 
 LENGTH = 120
@@ -53,7 +53,7 @@ class _Match(NamedTuple):
 
 
 class _Place(NamedTuple):
-    field: Field
+    field: TextField
     matches: list[_Match]
 
     @property
@@ -115,7 +115,7 @@ def _root(token: str) -> str:
     return word[: 4 if len(word) > 5 else 3]
 
 
-def make_snippet(fields: Sequence[Field], lookup: Lookup) -> dict[str, Any]:
+def make_snippet(fields: Sequence[TextField], lookup: Lookup) -> dict[str, Any]:
     """Make a snippet from the field that has most of the words; ties go to the first.
 
     Without any match it is the title, which is then not listed in `matched_fields`.
@@ -142,7 +142,7 @@ def _flat(text: str) -> str:
     return _SPACE.sub(" ", text).strip()
 
 
-def _places(fields: Sequence[Field], lookup: Lookup, split: _Split) -> list[_Place]:
+def _places(fields: Sequence[TextField], lookup: Lookup, split: _Split) -> list[_Place]:
     places = (
         _Place(field, list(_indexed_matches(field.text, lookup, split)))
         for field in fields

@@ -58,7 +58,7 @@ class Notice:
 
 
 @dataclass(eq=False)
-class Watch:
+class WatchedUri:
     uri: str
     position: Position
 
@@ -68,7 +68,7 @@ class Watcher:
 
     def __init__(self, caller: Caller) -> None:
         self.caller = caller
-        self.watches: dict[str, Watch] = {}
+        self.watches: dict[str, WatchedUri] = {}
         self.lost: list[str] = []
         self._notices: asyncio.Queue[Notice] = asyncio.Queue(MAX_WAITING_NOTICES)
         self._closed = asyncio.Event()
@@ -76,7 +76,7 @@ class Watcher:
     def watch(self, uri: str, position: Position) -> None:
         if len(self.watches) >= MAX_WATCHES:
             raise RateLimited(f"A stream watches {MAX_WATCHES} addresses at most.")
-        self.watches.setdefault(uri, Watch(uri, position))
+        self.watches.setdefault(uri, WatchedUri(uri, position))
 
     def unwatch(self, uri: str) -> None:
         self.watches.pop(uri, None)
@@ -134,7 +134,7 @@ class Span:
     until: Position | None
 
 
-Pair = tuple[Watcher, Watch]
+Pair = tuple[Watcher, WatchedUri]
 
 
 @dataclass
@@ -142,7 +142,7 @@ class Delivery:
     """Hold what one poll found for one watch, and how far it read."""
 
     watcher: Watcher
-    watch: Watch
+    watch: WatchedUri
     end: Position
     notices: list[Notice]
     is_lost: bool
@@ -238,7 +238,7 @@ class ChangeBus:
         return more
 
 
-def _next_of(watcher: Watcher) -> list[tuple[Span, Watch]]:
+def _next_of(watcher: Watcher) -> list[tuple[Span, WatchedUri]]:
     """Return the watches that are furthest behind, up to the next position.
 
     A stream gets changes in feed order.
@@ -285,7 +285,7 @@ def _notices_of(changes: list[Change], uri: str, rules: Rules) -> dict[int, Noti
 
 
 def _delivery(
-    watcher: Watcher, watch: Watch, end: Position, found: dict[int, Notice], visible: set[int]
+    watcher: Watcher, watch: WatchedUri, end: Position, found: dict[int, Notice], visible: set[int]
 ) -> Delivery:
     notices = [notice for change, notice in found.items() if change in visible]
     if watch.uri == RESOURCE_LIST:

@@ -38,7 +38,7 @@ _EVENT_STREAM: HeaderList = [
 
 
 @dataclass(eq=False)
-class Refused(Exception):
+class RequestRefused(Exception):
     """End the request with this status, and with a body unless it is empty."""
 
     status: int
@@ -48,8 +48,8 @@ class Refused(Exception):
 
 def refusal(
     status: int, message: str, code: int = INVALID_REQUEST, request_id: Any = None
-) -> Refused:
-    return Refused(status, error_message(code, message, request_id))
+) -> RequestRefused:
+    return RequestRefused(status, error_message(code, message, request_id))
 
 
 def error_message(code: int, message: str, request_id: Any = None, data: Any = None) -> Message:
@@ -57,12 +57,12 @@ def error_message(code: int, message: str, request_id: Any = None, data: Any = N
     return {"jsonrpc": "2.0", "id": request_id, "error": error}
 
 
-def refusal_of(error: BacklogError) -> Refused:
+def refusal_of(error: BacklogError) -> RequestRefused:
     """Convert errors raised before a request reached the protocol, such as no broker or too many
     streams.
     """
     headers = [(b"retry-after", b"2")] if error.retryable else []
-    return Refused(
+    return RequestRefused(
         error.status, error_message(SERVER_ERROR, error.message, data=error.as_json()), headers
     )
 
@@ -98,7 +98,7 @@ async def read_body(headers: Headers, receive: Receive) -> bytes:
     while more:
         part = await receive()
         if part["type"] == "http.disconnect":
-            raise Refused(400)
+            raise RequestRefused(400)
         body += part.get("body", b"")
         more = part.get("more_body", False)
         if len(body) > MAX_BODY:

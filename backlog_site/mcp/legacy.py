@@ -35,7 +35,7 @@ from backlog_site.mcp.http import (
     PING_SECONDS,
     EventStream,
     Message,
-    Refused,
+    RequestRefused,
     error_message,
     event,
     refusal,
@@ -143,7 +143,7 @@ class LegacyLeg:
     ) -> Message | None:
         try:
             return await self._answer(http, session, message, None)
-        except Refused as refused:
+        except RequestRefused as refused:
             return refused.body
 
     async def _answer(

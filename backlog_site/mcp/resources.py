@@ -78,7 +78,7 @@ class VersionsParams(UriParams):
     limit: int = 50
 
 
-class Answer(protocol.Result):
+class ExtensionResult(protocol.Result):
     """Return the result of an extension method, equal to that of its REST counterpart."""
 
     model_config = {"extra": "allow"}
@@ -162,25 +162,27 @@ async def complete(
     return protocol.CompleteResult(completion=protocol.Completion(values=values, has_more=more))
 
 
-async def write(_ctx: ServerRequestContext, params: Arguments) -> Answer:
-    return Answer(
+async def write(_ctx: ServerRequestContext, params: Arguments) -> ExtensionResult:
+    return ExtensionResult(
         **await in_thread(write_path.write, current_actor(), **params.checked_for("write_resource"))
     )
 
 
-async def write_batch(_ctx: ServerRequestContext, params: Arguments) -> Answer:
+async def write_batch(_ctx: ServerRequestContext, params: Arguments) -> ExtensionResult:
     given = params.checked_for("write_resource_batch")
     operations = opened(given.pop("operations"))
-    return Answer(**await in_thread(batches.write_batch, current_actor(), operations, **given))
+    return ExtensionResult(
+        **await in_thread(batches.write_batch, current_actor(), operations, **given)
+    )
 
 
-async def schema(_ctx: ServerRequestContext, params: UriParams) -> Answer:
+async def schema(_ctx: ServerRequestContext, params: UriParams) -> ExtensionResult:
     reading = await in_thread(read, current_actor(), f"{params.uri}/schema")
-    return Answer(**reading.contents)
+    return ExtensionResult(**reading.contents)
 
 
-async def versions(_ctx: ServerRequestContext, params: VersionsParams) -> Answer:
-    return Answer(**await in_thread(_versions, current_actor(), params))
+async def versions(_ctx: ServerRequestContext, params: VersionsParams) -> ExtensionResult:
+    return ExtensionResult(**await in_thread(_versions, current_actor(), params))
 
 
 def _versions(actor: Actor, params: VersionsParams) -> dict[str, Any]:

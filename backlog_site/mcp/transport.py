@@ -21,7 +21,7 @@ from backlog_site.mcp.backchannel import Backchannel, connect
 from backlog_site.mcp.bus import bus
 from backlog_site.mcp.context import Caller, Request, bind_request
 from backlog_site.mcp.http import (
-    Refused,
+    RequestRefused,
     check_source,
     described,
     read_body,
@@ -76,7 +76,7 @@ class McpEndpoint:
         scope = without_blanks(scope)
         try:
             await self._serve(scope, Headers(scope=scope), receive, send)
-        except Refused as refused:
+        except RequestRefused as refused:
             await _send_refusal(send, refused)
         except BacklogError as error:
             await _send_refusal(send, refusal_of(error))
@@ -93,7 +93,9 @@ class McpEndpoint:
             case "DELETE", False:
                 await self._legacy.delete(scope, send)
             case _, modern:
-                raise Refused(405, headers=[(b"allow", b"POST" if modern else ALLOWED_METHODS)])
+                raise RequestRefused(
+                    405, headers=[(b"allow", b"POST" if modern else ALLOWED_METHODS)]
+                )
 
     async def _post(
         self, scope: Scope, headers: Headers, receive: Receive, send: Send, *, modern: bool
@@ -109,7 +111,7 @@ class McpEndpoint:
             await self._legacy.post(scope, body, send)
 
 
-async def _send_refusal(send: Send, refused: Refused) -> None:
+async def _send_refusal(send: Send, refused: RequestRefused) -> None:
     await send_json(send, refused.status, refused.body or None, refused.headers)
 
 
@@ -122,7 +124,7 @@ async def _authenticate(headers: Headers) -> Caller:
     if caller is None or not caller.credential.is_for_mcp:
         problem = Unauthenticated("A valid token is needed." if secret else "A token is needed.")
         challenge = bearer_challenge(headers.get("host", ""), "invalid_token" if secret else None)
-        raise Refused(
+        raise RequestRefused(
             401, {"error": problem.as_json()}, [(b"www-authenticate", challenge.encode())]
         )
     return caller

@@ -20,7 +20,7 @@ from backlog_site.operations import deployment, health
 from backlog_site.operations.findings import OK, PROBLEM, WARNING, Finding
 from resources_app.files.disk import mounts
 from resources_app.identity import tokens
-from resources_app.intelligencebank.sync.standing import standings
+from resources_app.intelligencebank.sync.standing import mirror_health
 from search_app.index.rebuild import index_health
 
 LOW_DISK_BYTES = 1024**3
@@ -104,7 +104,7 @@ def _index() -> Finding:
 
 
 def _mirrors() -> Iterator[Finding]:
-    for one in standings():
+    for one in mirror_health():
         level = OK if one.is_well else WARNING
         yield Finding(level, "IntelligenceBank", f"{one.client_id}: {one.message}", one.advice)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.conf import settings
 
-from backlog_site.serving.rate_limit import Counter, Rate, Standing, Subject
+from backlog_site.serving.rate_limit import Counter, Rate, Subject, Usage
 from resources_app.errors import RateLimited
 from resources_app.identity.credentials import bearer_secret
 
@@ -89,7 +89,7 @@ def _subjects(scope: Message, address: str) -> Iterator[Subject]:
         yield OF_TOKEN, hashlib.sha256((bearer_secret(header) or header).encode()).hexdigest()[:32]
 
 
-def _headers(standing: Standing) -> list[tuple[bytes, bytes]]:
+def _headers(standing: Usage) -> list[tuple[bytes, bytes]]:
     told = {
         "ratelimit-limit": standing.rate.allowed,
         "ratelimit-remaining": standing.remaining,
@@ -105,7 +105,7 @@ def _safe(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     return [*given, *((name, ALWAYS[name]) for name in sorted(missing))]
 
 
-def _telling(send: Send, standing: Standing) -> Send:
+def _telling(send: Send, standing: Usage) -> Send:
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             message = {
@@ -117,7 +117,7 @@ def _telling(send: Send, standing: Standing) -> Send:
     return send_with_headers
 
 
-async def _refuse(send: Send, standing: Standing) -> None:
+async def _refuse(send: Send, standing: Usage) -> None:
     seconds = max(1, math.ceil(standing.resets_in))
     rate = standing.rate
     error = RateLimited(

@@ -45,7 +45,7 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Standing:
+class Usage:
     """Hold a caller's usage of one rate after this request."""
 
     rate: Rate
@@ -78,7 +78,7 @@ class Counter:
         self._here = LocalCounter()
         self._paused_until = 0.0
 
-    async def count(self, subjects: list[Subject]) -> list[Standing]:
+    async def count(self, subjects: list[Subject]) -> list[Usage]:
         """Count one more request for each subject.
 
         Without Redis every process counts separately: still bounded, less exact.
@@ -96,7 +96,7 @@ class Counter:
             return self._here.count(subjects)
         pairs = zip(answer[::2], answer[1::2], strict=True)
         return [
-            Standing(rate, used, left / 1000)
+            Usage(rate, used, left / 1000)
             for (rate, _), (used, left) in zip(subjects, pairs, strict=True)
         ]
 
@@ -107,17 +107,17 @@ class LocalCounter:
     def __init__(self) -> None:
         self._windows: defaultdict[Rate, dict[str, tuple[int, float]]] = defaultdict(dict)
 
-    def count(self, subjects: list[Subject]) -> list[Standing]:
+    def count(self, subjects: list[Subject]) -> list[Usage]:
         now = time.monotonic()
         return [self._count_one(rate, who, now) for rate, who in subjects]
 
-    def _count_one(self, rate: Rate, who: str, now: float) -> Standing:
+    def _count_one(self, rate: Rate, who: str, now: float) -> Usage:
         used, ends = self._windows[rate].get(who, (0, 0.0))
         if ends <= now:
             self._make_room(rate, now)
             used, ends = 0, now + rate.seconds
         self._windows[rate][who] = (used + 1, ends)
-        return Standing(rate, used + 1, ends - now)
+        return Usage(rate, used + 1, ends - now)
 
     def _make_room(self, rate: Rate, now: float) -> None:
         """Evict half at once so that a flood of bogus tokens stays O(1).

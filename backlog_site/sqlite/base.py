@@ -24,7 +24,7 @@ PRIMARY_CODE = 0xFF
 LARGE_TEXT = 256 * 1024
 
 
-class Turns:
+class FifoLock:
     """Queue threads in FIFO order; a plain lock guarantees no order."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Turns:
                     self._waiting[0].set()
 
 
-TURNS = Turns()
+WRITE_QUEUE = FifoLock()
 
 
 class Cursor(base.SQLiteCursorWrapper):
@@ -90,7 +90,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """
         patience = self.settings_dict["OPTIONS"].get("timeout", 5)
         deadline = time.monotonic() + patience
-        with TURNS.taken(deadline), self._without_waiting(patience):
+        with WRITE_QUEUE.taken(deadline), self._without_waiting(patience):
             while not self._begins() and time.monotonic() < deadline:
                 time.sleep(random.uniform(SHORTEST_NAP, LONGEST_NAP))  # noqa: S311  # no secret
             if not self.connection.in_transaction:

@@ -25,7 +25,7 @@ from backlog_site.mcp.http import (
     PING,
     PING_SECONDS,
     EventStream,
-    Refused,
+    RequestRefused,
     check_source,
     event,
     send_json,
@@ -88,7 +88,7 @@ class EventsEndpoint:
             listener = await _listener(headers)
             scope.get("line", {})["user_id"] = listener.caller.user.pk
             await self._serve(listener, _position(scope, headers), receive, send)
-        except Refused as refused:
+        except RequestRefused as refused:
             await send_json(send, refused.status, refused.body or None, refused.headers)
         except BacklogError as error:
             told = bearer_challenge(headers.get("host", "")).encode()

@@ -145,7 +145,7 @@ def _save(request: HttpRequest, ref: str) -> HttpResponse:
     return JsonResponse(answer) if wants_json(request) else _done(request, ref)
 
 
-def _edits(request: HttpRequest) -> list[items.Edit]:
+def _edits(request: HttpRequest) -> list[items.FieldEdit]:
     """Return the edits. With `take=mine` the author's own text counts, not the merge beside it."""
     taken = "_mine" if request.POST.get("take") == "mine" else ""
     found = []
@@ -153,7 +153,7 @@ def _edits(request: HttpRequest) -> list[items.Edit]:
         value = request.POST.get(name + taken, request.POST.get(name))
         if value is not None:
             found.append(
-                items.Edit(
+                items.FieldEdit(
                     name, typed_value(name, _unix(value)), request.POST.get(f"{name}_etag", "")
                 )
             )
@@ -177,11 +177,11 @@ def set_field(request: HttpRequest, ref: str) -> HttpResponse:
     except Conflict:
         if wants_json(request):
             raise
-        return _clash(request, ref, [items.Edit(name, value, etag or "")])
+        return _clash(request, ref, [items.FieldEdit(name, value, etag or "")])
     return JsonResponse(answer) if wants_json(request) else _done(request, ref)
 
 
-def _clash(request: HttpRequest, ref: str, edits: list[items.Edit]) -> HttpResponse:
+def _clash(request: HttpRequest, ref: str, edits: list[items.FieldEdit]) -> HttpResponse:
     found = items.clashes(actor_of(request), ref, edits)
     stale = [one for one in found if one.is_stale]
     context = {

@@ -18,7 +18,7 @@ from resources_app.history import revisions
 from resources_app.history.documents import document_of, uri_of
 from resources_app.history.etags import version_in
 from resources_app.history.revisions import Document
-from resources_app.history.timeline import Entry, timeline
+from resources_app.history.timeline import TimelineEntry, timeline
 from resources_app.models import Comment, Epic, Resource, Task
 from resources_app.models.base import Versioned
 from resources_app.reading.registry import target_of
@@ -181,7 +181,7 @@ class WritePathForm(RefusableForm):
         super().__init__(*args, **kwargs)
         self.now: Document = document_of(self.instance) if self.instance.pk else {}
         # Changes by other users since the form was opened, shown above it.
-        self.missed: list[Entry] = []
+        self.missed: list[TimelineEntry] = []
         if self.now:
             self.initial["etag"] = etag_of(self.instance)
         for name, field in self.fields.items():

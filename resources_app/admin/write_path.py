@@ -34,7 +34,7 @@ from resources_app.writing import write_path
 
 
 @dataclass(frozen=True)
-class Deed:
+class ConfirmedAction:
     """Describe an action on whole objects that needs confirmation."""
 
     name: str
@@ -46,7 +46,7 @@ class Deed:
     is_final: bool = False
 
 
-ARCHIVE = Deed(
+ARCHIVE = ConfirmedAction(
     "archive",
     "Archive",
     "It becomes read-only and leaves the lists. It can be brought back at any time.",
@@ -54,7 +54,7 @@ ARCHIVE = Deed(
     "archive",
     write_path.archive,
 )
-UNARCHIVE = Deed(
+UNARCHIVE = ConfirmedAction(
     "unarchive",
     "Unarchive",
     "It comes back to the lists.",
@@ -62,7 +62,7 @@ UNARCHIVE = Deed(
     "unarchive",
     write_path.unarchive,
 )
-DELETE = Deed(
+DELETE = ConfirmedAction(
     "delete_permanently",
     "Delete permanently",
     "The texts and the whole history are gone for good; the audit trail only keeps that it"
@@ -181,7 +181,7 @@ class WritePathAdmin(Refusable):
         back = reverse(self._url_name("changelist"))
         return self._ask(request, DELETE, list(queryset), repeated, back)
 
-    def _confirmed(self, deed: Deed) -> Callable[..., HttpResponse]:
+    def _confirmed(self, deed: ConfirmedAction) -> Callable[..., HttpResponse]:
         def view(request: HttpRequest, object_id: str) -> HttpResponse:
             thing = self._thing(request, object_id)
             if request.method != "POST":
@@ -193,7 +193,7 @@ class WritePathAdmin(Refusable):
 
         return view
 
-    def _do(self, request: HttpRequest, deed: Deed, things: Any) -> bool:
+    def _do(self, request: HttpRequest, deed: ConfirmedAction, things: Any) -> bool:
         """Run each in a separate transaction. Errors are reported, and the rest is done."""
         actor, done, refused = actor_of(request), 0, []
         for thing in things:
@@ -212,7 +212,7 @@ class WritePathAdmin(Refusable):
     def _ask(
         self,
         request: HttpRequest,
-        deed: Deed,
+        deed: ConfirmedAction,
         things: list[Any],
         repeated: dict[str, str],
         back: str,

@@ -22,7 +22,7 @@ _SIZES = (1, 5, 20, 50, 100)
 _PLANNED_AFTER = 5
 
 
-class Memory(Generic[T]):
+class BoundedCache(Generic[T]):
     """Cache values by key. The size is bounded because callers influence the keys."""
 
     def __init__(self, most: int) -> None:
@@ -38,7 +38,7 @@ class Memory(Generic[T]):
         return made
 
 
-class Given(Expression):
+class Param(Expression):
     """Mark a parameter of a prepared query whose value is passed with each run."""
 
     def __init__(self, name: str, output_field: "Field[Any, Any]") -> None:
@@ -74,7 +74,7 @@ class Prepared(Generic[T]):
         compiler = copy.copy(self._compiler)
         compiler.connection = connection = connections[self._rows.db]
         params = [
-            one.value(given, connection) if isinstance(one, Given) else one for one in self._params
+            one.value(given, connection) if isinstance(one, Param) else one for one in self._params
         ]
         with _cursor(connection) as cursor:
             cursor.execute(self._sql, params)
@@ -125,7 +125,7 @@ class _Run:
         self._known_related_objects: dict[Any, Any] = {}
 
 
-_prepared: Memory[Prepared[Any]] = Memory(200)
+_prepared: BoundedCache[Prepared[Any]] = BoundedCache(200)
 
 
 def prepared(key: Hashable, rows: Callable[[], QuerySet[Any, T]]) -> Prepared[T]:
@@ -140,7 +140,7 @@ def run_for(
     if not size or not numbers:
         return list(rows(numbers))
     names = [f"number_{place}" for place in range(size)]
-    asked = prepared((key, size), lambda: rows([Given(name, BigIntegerField()) for name in names]))
+    asked = prepared((key, size), lambda: rows([Param(name, BigIntegerField()) for name in names]))
     return asked.run(
         **dict(zip(names, numbers + numbers[-1:] * (size - len(numbers)), strict=True))
     )

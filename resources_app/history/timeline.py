@@ -43,7 +43,7 @@ class FieldDiff:
 
 
 @dataclass(frozen=True)
-class Entry:
+class TimelineEntry:
     version: int
     at: datetime.datetime
     action: str
@@ -56,27 +56,29 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Page:
+class TimelinePage:
     """Hold a page of entries, newest first.
 
     `older` is the `before` of the next page, or None on the last page.
     """
 
-    entries: list[Entry]
+    entries: list[TimelineEntry]
     older: int | None
 
 
-def timeline(thing: Versioned, *, before: int | None = None, limit: int = PAGE) -> Page:
+def timeline(thing: Versioned, *, before: int | None = None, limit: int = PAGE) -> TimelinePage:
     """Return the history of an object that the caller fetched through `visible_to`."""
     revisions = Revision.objects.filter(kind=thing.KIND, object_id=thing.pk).defer("snapshot")
     if before is not None:
         revisions = revisions.filter(version__lt=before)
     found = list(revisions.select_related("change__author").order_by("-version")[: limit + 1])
     page = found[:limit]
-    return Page(_entries(thing, page), older=page[-1].version if len(found) > limit else None)
+    return TimelinePage(
+        _entries(thing, page), older=page[-1].version if len(found) > limit else None
+    )
 
 
-def _entries(thing: Versioned, newest_first: Sequence[Revision]) -> list[Entry]:
+def _entries(thing: Versioned, newest_first: Sequence[Revision]) -> list[TimelineEntry]:
     """Build the entries forward from the document before the page, so that each step applies one
     delta.
     """
@@ -102,9 +104,9 @@ def _document_before(thing: Versioned, version: int) -> Document:
     return history.document_at(thing.KIND, thing.pk, version - 1) if version > 1 else {}
 
 
-def _entry(revision: Revision, diffs: list[FieldDiff]) -> Entry:
+def _entry(revision: Revision, diffs: list[FieldDiff]) -> TimelineEntry:
     change = revision.change
-    return Entry(
+    return TimelineEntry(
         version=revision.version,
         at=change.created_at,
         action=change.action,

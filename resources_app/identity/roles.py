@@ -9,7 +9,7 @@ from django.contrib.auth.models import AnonymousUser, Group, User
 from django.db.models import IntegerField, QuerySet
 from django.utils import timezone
 
-from resources_app.database.prepared import Given, prepared
+from resources_app.database.prepared import Param, prepared
 
 Role = Literal["viewer", "contributor", "admin"]
 ROLES: tuple[Role, ...] = ("viewer", "contributor", "admin")
@@ -34,10 +34,10 @@ def groups_of(user: Person) -> dict[str, int]:
 
 
 def _groups() -> QuerySet[Group, tuple[str, int]]:
-    return Group.objects.filter(user=Given("user", IntegerField())).values_list("name", "pk")
+    return Group.objects.filter(user=Param("user", IntegerField())).values_list("name", "pk")
 
 
-def sight_of(user: Person) -> Hashable:
+def visibility_key(user: Person) -> Hashable:
     """Return the visibility key of a user.
 
     Users with equal keys see the same tasks, epics and files.

@@ -17,7 +17,7 @@ from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models import CharField, DateTimeField, Q, QuerySet
 from django.utils import timezone
 
-from resources_app.database.prepared import Given, prepared
+from resources_app.database.prepared import Param, prepared
 from resources_app.errors import NotFound, PermissionDenied, ValidationFailed
 from resources_app.fields.declarations import clean_text
 from resources_app.identity.roles import Person, Scope, is_admin, may_read, may_write
@@ -77,11 +77,11 @@ def authenticate(token: str) -> ApiToken | None:
 
 
 def _by_digest() -> QuerySet[ApiToken]:
-    now = Given("now", DateTimeField())
-    return usable(now).select_related("user").filter(digest=Given("digest", CharField()))
+    now = Param("now", DateTimeField())
+    return usable(now).select_related("user").filter(digest=Param("digest", CharField()))
 
 
-def usable(now: datetime | Given | None = None) -> QuerySet[ApiToken]:
+def usable(now: datetime | Param | None = None) -> QuerySet[ApiToken]:
     """Return the tokens of active users that are neither revoked nor expired."""
     in_time = Q(expires_at__isnull=True) | Q(expires_at__gt=now or timezone.now())
     return ApiToken.objects.filter(in_time, revoked_at__isnull=True, user__is_active=True)

@@ -21,7 +21,7 @@ from resources_app.intelligencebank.failures import (
 )
 from resources_app.intelligencebank.mapping import clean_text
 from resources_app.intelligencebank.retrying import Patience, retry_after
-from resources_app.intelligencebank.transport import Answer, Transport
+from resources_app.intelligencebank.transport import RawResponse, Transport
 
 PAGE = 100
 MAX_LOGIN_HOURS = 120
@@ -60,7 +60,7 @@ class Session:
 
 
 @dataclass(frozen=True)
-class Page:
+class ResultPage:
     rows: list[Any]
     offset: int
     count: int
@@ -196,10 +196,10 @@ class IBClient:
 
     # Rows and files
 
-    def fetch(self, session: Session, listing: Listing) -> Page:
+    def fetch(self, session: Session, listing: Listing) -> ResultPage:
         return self.patience.persist(lambda: self._fetch(session, listing))
 
-    def _fetch(self, session: Session, listing: Listing) -> Page:
+    def _fetch(self, session: Session, listing: Listing) -> ResultPage:
         self.pace(session.user_uuid)
         body = {
             "method": "GET",
@@ -213,10 +213,10 @@ class IBClient:
         )
         return _page(_rows(answer), listing)
 
-    def fetch_by_url(self, session: Session, listing: Listing) -> Page:
+    def fetch_by_url(self, session: Session, listing: Listing) -> ResultPage:
         """Fetch by GET, the documented form."""
 
-        def call() -> Page:
+        def call() -> ResultPage:
             self.pace(session.user_uuid)
             url = f"{session.api_url}/api/3.0.0/{quote(session.client_id)}/{listing.expression}"
             params = {f"searchParams[{name}]": value for name, value in listing.search} | {
@@ -239,7 +239,7 @@ class IBClient:
             "GET", url, params={"action": action}, headers={"sid": session.sid}, total=600
         )
 
-    def open_public(self, url: str) -> Answer:
+    def open_public(self, url: str) -> RawResponse:
         """Fetch a thumbnail without sending a session."""
         return self.patience.persist(lambda: self.transport.exchange("GET", url))
 
@@ -258,8 +258,8 @@ class IBClient:
 
 
 def renewing(
-    call: Callable[[Session], Page], session: Session, renew: Callable[[Session], Session]
-) -> tuple[Page, Session]:
+    call: Callable[[Session], ResultPage], session: Session, renew: Callable[[Session], Session]
+) -> tuple[ResultPage, Session]:
     """Log in once more if the session has expired. A second rejection raises AuthRequired."""
     try:
         return call(session), session
@@ -271,7 +271,7 @@ def renewing(
         raise AuthRequired("IntelligenceBank refuses a session that was just opened.") from None
 
 
-def _rows(answer: Answer) -> Row:
+def _rows(answer: RawResponse) -> Row:
     if answer.status == 401:
         raise SessionExpired("The session has expired.")
     _raise_for_status(answer)
@@ -285,7 +285,7 @@ def _rows(answer: Answer) -> Row:
     return body
 
 
-def _page(body: Row, listing: Listing) -> Page:
+def _page(body: Row, listing: Listing) -> ResultPage:
     response = body.get("response")
     rows = response.get("rows") if isinstance(response, dict) else None
     count = response.get("count") if isinstance(response, dict) else None
@@ -300,10 +300,10 @@ def _page(body: Row, listing: Listing) -> Page:
         raise Unreachable("The answer of IntelligenceBank has another shape than expected.")
     if not rows and count > listing.offset:
         raise NothingCame("IntelligenceBank announced rows and gave none.")
-    return Page(rows[: listing.limit], listing.offset, count)
+    return ResultPage(rows[: listing.limit], listing.offset, count)
 
 
-def _raise_for_status(answer: Answer) -> None:
+def _raise_for_status(answer: RawResponse) -> None:
     if answer.status == 200:
         return
     if answer.status == 429:
@@ -315,7 +315,7 @@ def _raise_for_status(answer: Answer) -> None:
     raise Refused(f"IntelligenceBank answered {answer.status}.", answer.status)
 
 
-def _json(answer: Answer) -> Row:
+def _json(answer: RawResponse) -> Row:
     try:
         return _object(json.loads(answer.body))
     except (ValueError, RecursionError):

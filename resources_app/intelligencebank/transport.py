@@ -27,7 +27,7 @@ _deadline: ContextVar[float] = ContextVar("ib_deadline")
 
 
 @dataclass(frozen=True)
-class Answer:
+class RawResponse:
     status: int
     headers: httpx.Headers
     body: bytes
@@ -58,10 +58,10 @@ class Transport:
     def close(self) -> None:
         self._client.close()
 
-    def exchange(self, method: str, url: str, **options: Any) -> Answer:
+    def exchange(self, method: str, url: str, **options: Any) -> RawResponse:
         with self.stream(method, url, **options) as response:
             body = b"".join(decoded(response, self.limits.body))
-            return Answer(response.status_code, response.headers, body)
+            return RawResponse(response.status_code, response.headers, body)
 
     @contextmanager
     def stream(

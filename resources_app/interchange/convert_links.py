@@ -34,7 +34,7 @@ _FIELDS = {
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundLink:
     """Describe a link. `target` is its replacement; without one, `reason` says why it stays."""
 
     where: str
@@ -46,17 +46,17 @@ class Found:
 
 @dataclass
 class Conversion:
-    found: list[Found] = field(default_factory=list)
+    found: list[FoundLink] = field(default_factory=list)
     # Objects that could not be written, with the reason.
     failed: list[tuple[str, str]] = field(default_factory=list)
     things_written: int = 0
 
     @property
-    def convertible(self) -> list[Found]:
+    def convertible(self) -> list[FoundLink]:
         return [one for one in self.found if one.target]
 
     @property
-    def warnings(self) -> list[Found]:
+    def warnings(self) -> list[FoundLink]:
         return [one for one in self.found if not one.target]
 
 
@@ -132,10 +132,10 @@ def _things_with_links() -> Iterator[Versioned]:
     yield from Resource.objects.live().filter(texts, root="").order_by("pk").iterator()
 
 
-def _links_of(thing: Versioned) -> list[Found]:
+def _links_of(thing: Versioned) -> list[FoundLink]:
     document, where = document_of(thing), uri_of(thing)
     return [
-        Found(where, name, link.uri, *portable(link.uri))
+        FoundLink(where, name, link.uri, *portable(link.uri))
         for name in _FIELDS[thing.KIND]
         for text in _texts(document[name])
         for link in find_file_links(text)

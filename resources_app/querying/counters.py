@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import Count, Sum
 
 from resources_app.database.prepared import prepared
-from resources_app.identity.roles import Person, may_read, sight_of
+from resources_app.identity.roles import Person, may_read, visibility_key
 from resources_app.jobs import queue
 from resources_app.jobs.queue import RunningJob, job
 from resources_app.models import Epic, Tally, Task
@@ -53,7 +53,7 @@ def count(model: Model, user: Person, conditions: Conditions) -> int:
 def count_by(column: str, model: Model, user: Person, conditions: Conditions) -> dict[int, int]:
     if not may_read(user):
         return {}
-    key = ("counted", column, model, conditions, sight_of(user))
+    key = ("counted", column, model, conditions, visibility_key(user))
     counts: Counter[int] = Counter()
     for value, count in prepared(key, lambda: _counted(column, model, user, conditions)).run():
         counts[value] += count

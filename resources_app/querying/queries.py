@@ -12,7 +12,7 @@ from resources_app.addresses.hidden_refs import NO_EPIC, Mask, visible_refs
 from resources_app.database.prepared import prepared
 from resources_app.errors import ValidationFailed
 from resources_app.fields.declarations import FIELDS, HIDDEN, LONG_COLUMNS, parse_ref
-from resources_app.identity.roles import Person, is_admin, may_read, sight_of
+from resources_app.identity.roles import Person, is_admin, may_read, visibility_key
 from resources_app.models import Epic, Task
 from resources_app.models.backlog import Item
 from resources_app.querying import counters
@@ -207,7 +207,7 @@ def fetch_live(
     total = counters.count(model, user, query.conditions)
     if query.cursor:
         return _as_page(list(_paged(rows(), query)), query, total)
-    key = ("page", model, sight_of(user), query, annotate)
+    key = ("page", model, visibility_key(user), query, annotate)
     return _as_page(prepared(key, lambda: _paged(rows(), query)).run(), query, total)
 
 

@@ -9,7 +9,7 @@ from resources_app.identity.roles import Actor, may_read
 from resources_app.intelligencebank import browsing
 from resources_app.models import Epic, IBFolder, Resource, Task
 from resources_app.models.backlog import Item
-from resources_app.reading.patterns import Section
+from resources_app.reading.patterns import PatternSection
 from resources_app.reading.registry import REGISTRY
 from resources_app.reading.variables import MAX_COMPLETIONS as MAX_COMPLETIONS
 from resources_app.reading.variables import PARAMETERS
@@ -85,11 +85,11 @@ def _ib_folders(actor: Actor, after: int, limit: int) -> list[tuple[int, Row]]:
     ]
 
 
-_LISTERS: dict[Section, Lister] = {
-    Section.EPICS: _items(Epic),
-    Section.TASKS: _items(Task),
-    Section.FILES: _files,
-    Section.IB_FOLDERS: _ib_folders,
+_LISTERS: dict[PatternSection, Lister] = {
+    PatternSection.EPICS: _items(Epic),
+    PatternSection.TASKS: _items(Task),
+    PatternSection.FILES: _files,
+    PatternSection.IB_FOLDERS: _ib_folders,
 }
 
 

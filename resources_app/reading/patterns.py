@@ -19,7 +19,7 @@ _VARIABLE = re.compile(r"\{(\w+)\}")
 _REST = "{path}"
 
 
-class Section(IntEnum):
+class PatternSection(IntEnum):
     """Order the sections of resources/list. The fixed addresses come before them."""
 
     EPICS = auto()
@@ -86,7 +86,7 @@ class Entry:
     target: Callable[[Uri, Variables], Target] | None = None
     refusal: Callable[[Uri], BacklogError] | None = None
     watch: Watch | None = None
-    listed: Section | None = None
+    listed: PatternSection | None = None
 
     @property
     def scheme(self) -> str:

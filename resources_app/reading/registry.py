@@ -30,7 +30,7 @@ from resources_app.reading import (
     system,
     variables,
 )
-from resources_app.reading.patterns import Entry, Registry, Rule, Section, Watch
+from resources_app.reading.patterns import Entry, PatternSection, Registry, Rule, Watch
 from resources_app.reading.result import Reading, ReadRequest
 from resources_app.reading.variables import Variable
 
@@ -66,7 +66,7 @@ def _comment_at(_uri: Uri, values: Variables) -> Target:
 
 
 # fmt: off
-def _item_entries(collection: str, item: str, id: Variable, field: Variable, section: Section) -> list[Entry]:
+def _item_entries(collection: str, item: str, id: Variable, field: Variable, section: PatternSection) -> list[Entry]:
     base, whole, part = f"mcp://backlog/{collection}/{{id}}", _item_at(collection), _field_at(collection)
     entry = partial(Entry, fills=(id,), refusal=only_read)
     field_entry = partial(Entry, fills=(id, field), refusal=only_read)
@@ -112,7 +112,7 @@ def _file_entries(area: str, file: str, top: str, one: str) -> list[Entry]:
     entry = partial(Entry, category="resources", fills=(variables.PATHS[area],), target=path_target, versioned=True, parameters=_PAGE)
     return [
         Entry(base, area, top, "resources", _JSON, files.read_path, _PAGE, watch=_PATH),
-        entry(f"{base}/{{path}}", file, one, mime_type=_ANY, reader=files.read_path, watch=_PATH, listed=Section.FILES),
+        entry(f"{base}/{{path}}", file, one, mime_type=_ANY, reader=files.read_path, watch=_PATH, listed=PatternSection.FILES),
         entry(f"{base}/{{path}}/versions", f"{file}_versions", "The history of a file, newest first; what is itself called versions is read instead", mime_type=_ANY, reader=files.read_versions, watch=_FILE_PART),
         entry(f"{base}/{{path}}/schema", f"{file}_schema", "What may be written to a file and how; what is itself called schema is read instead", mime_type=_ANY, reader=files.read_schema, watch=_FILE_PART),
     ]
@@ -129,15 +129,15 @@ def _archived_file_entries(area: str, file: str) -> list[Entry]:
     ]
 
 
-def _mirror_entry(pattern: str, name: str, description: str, reader: Callable[[ReadRequest], Reading], rule: Rule, id: Variable, parameters: tuple[str, ...] = (), *, names_one_thing: bool = True, listed: Section | None = None) -> Entry:
+def _mirror_entry(pattern: str, name: str, description: str, reader: Callable[[ReadRequest], Reading], rule: Rule, id: Variable, parameters: tuple[str, ...] = (), *, names_one_thing: bool = True, listed: PatternSection | None = None) -> Entry:
     return Entry(f"ib://{{clientid}}/{pattern}", name, description, "intelligencebank", _JSON, reader, parameters, fills=(variables.CLIENT_ID, id), watch=Watch(rule, names_one_thing=names_one_thing), listed=listed)
 
 
 REGISTRY = Registry([
     Entry("mcp://backlog/tasks", "tasks", "Tasks, filtered, sorted, paged or counted", "tasks", _JSON, collections.read_tasks, _TASK_QUERY, watch=Watch(Rule.TASKS)),
-    *_item_entries("tasks", "task", variables.TASK_ID, variables.TASK_FIELD, Section.TASKS),
+    *_item_entries("tasks", "task", variables.TASK_ID, variables.TASK_FIELD, PatternSection.TASKS),
     Entry("mcp://backlog/epics", "epics", "Epics, filtered, sorted, paged or counted", "epics", _JSON, collections.read_epics, _EPIC_QUERY, watch=Watch(Rule.EPICS)),
-    *_item_entries("epics", "epic", variables.EPIC_ID, variables.EPIC_FIELD, Section.EPICS),
+    *_item_entries("epics", "epic", variables.EPIC_ID, variables.EPIC_FIELD, PatternSection.EPICS),
     Entry("mcp://backlog/epics/{id}/tasks", "epic_tasks", "The tasks of an epic", "epics", _JSON, collections.read_epic_tasks, _TASK_QUERY, fills=(variables.EPIC_ID,), refusal=only_read, watch=Watch(Rule.EPIC_TASKS)),
     Entry("mcp://backlog/comments", "comments", "Comments, oldest first; item=TASK-0001 for one item", "comments", _JSON, comments.read_comments, ("item", *_PAGE), watch=Watch(Rule.COMMENTS)),
     Entry("mcp://backlog/comments/{number}", "comment", "One comment", "comments", _JSON, comments.read_comment, fills=(variables.COMMENT_NUMBER,), target=_comment_at, watch=Watch(Rule.COMMENT, part="body", names_one_thing=True)),
@@ -147,7 +147,7 @@ REGISTRY = Registry([
     *_file_entries("resources", "resource", "The top of the file tree", "A file by its path, or what lies in a folder"),
     *_file_entries("artifacts", "artifact", "The top of the tree of artifacts", "An artifact by its path, or what lies in a folder"),
     Entry("file:///{path}", "local_file", "A file of this machine inside a configured root, or what lies in a folder", "resources", _ANY, files.read_local_file, _PAGE, fills=(variables.LOCAL_PATH,)),
-    _mirror_entry("folders/{id}", "ib_folder", "A folder of IntelligenceBank and its subfolders; id root: where yours begin", intelligencebank.read_folder, Rule.IB_FOLDER, variables.IB_FOLDER_ID, _PAGE, listed=Section.IB_FOLDERS),
+    _mirror_entry("folders/{id}", "ib_folder", "A folder of IntelligenceBank and its subfolders; id root: where yours begin", intelligencebank.read_folder, Rule.IB_FOLDER, variables.IB_FOLDER_ID, _PAGE, listed=PatternSection.IB_FOLDERS),
     _mirror_entry("folders/{id}/resources", "ib_folder_resources", "The resources in a folder of IntelligenceBank", intelligencebank.read_folder_resources, Rule.IB_FOLDER_RESOURCES, variables.IB_FOLDER_ID, _PAGE, names_one_thing=False),
     _mirror_entry("resources/{id}", "ib_resource", "One resource of IntelligenceBank: its facts, not its file", intelligencebank.read_resource, Rule.IB_RESOURCE, variables.IB_RESOURCE_ID),
     _mirror_entry("resource/{id}", "ib_resource_alias", "The same, as IntelligenceBank's own connector writes it", intelligencebank.read_resource, Rule.IB_RESOURCE, variables.IB_RESOURCE_ID),

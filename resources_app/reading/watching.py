@@ -39,7 +39,7 @@ _DECIDE_READINESS = frozenset({"status", "depends_on", "archived_at"})
 
 
 @dataclass(frozen=True)
-class Page:
+class FeedPage:
     """Hold a page of changes.
 
     `more` means that changes exist after `end`, possibly without a position yet.
@@ -56,7 +56,7 @@ def end_of_feed() -> Position:
     return Position(SEQUENCED, sequencing.newest_number())
 
 
-def changes_after(position: Position, limit: int, until: Position | None = None) -> Page:
+def changes_after(position: Position, limit: int, until: Position | None = None) -> FeedPage:
     """Return changes for a reader that serves many users.
 
     Nothing is filtered yet; see `visible_among`.
@@ -68,9 +68,9 @@ def changes_after(position: Position, limit: int, until: Position | None = None)
         rows = rows.filter(position__lte=sequencing.resolve(until))
     found = list(rows.select_related("author")[:limit])
     if len(found) == limit:
-        return Page(found, position_of(found[-1]), more=True)
+        return FeedPage(found, position_of(found[-1]), more=True)
     end = until or (position_of(found[-1]) if found else Position(SEQUENCED, start))
-    return Page(found, end, more=until is not None or not is_complete)
+    return FeedPage(found, end, more=until is not None or not is_complete)
 
 
 def visible_among(user_id: int, changes: Collection[int]) -> set[int]:

@@ -31,7 +31,7 @@ ENDING = 16_000
 SEPARATOR = "\x1f"
 
 
-class Field(NamedTuple):
+class TextField(NamedTuple):
     name: str
     text: str
     is_markdown: bool = False
@@ -46,26 +46,26 @@ class Source:
 
     kind: str
     model: type[Any]
-    fields: Callable[[Any, Sequence[str]], list[Field]]
+    fields: Callable[[Any, Sequence[str]], list[TextField]]
     texts: frozenset[str]
     parent: Callable[[Any], str]
     has_comments: bool = False
 
 
-def _item_fields(item: Item, comments: Sequence[str]) -> list[Field]:
+def _item_fields(item: Item, comments: Sequence[str]) -> list[TextField]:
     return [
         *(
             _item_field(declared, getattr(item, declared.name))
             for declared in _SEARCHED[Kind(item.KIND)]
         ),
-        Field("comments", "\n".join(comments), True),
-        Field("id", item.ref),
+        TextField("comments", "\n".join(comments), True),
+        TextField("id", item.ref),
     ]
 
 
-def _item_field(declared: declarations.Field, value: Any) -> Field:
+def _item_field(declared: declarations.Field, value: Any) -> TextField:
     text = _TEXTS[declared.type](value)
-    return Field(declared.name, text, declared.type in ("markdown", "texts"))
+    return TextField(declared.name, text, declared.type in ("markdown", "texts"))
 
 
 # The text of a field in the index, by type.
@@ -80,23 +80,23 @@ _TEXTS: dict[declarations.Type, Callable[[Any], str]] = {
 }
 
 
-def _resource_fields(resource: Resource, _: Sequence[str]) -> list[Field]:
+def _resource_fields(resource: Resource, _: Sequence[str]) -> list[TextField]:
     return [
-        Field("title", resource.title or PurePosixPath(resource.path).name),
-        Field("description", resource.description),
-        Field("tags", ", ".join(resource.tags)),
-        Field("content", resource.content or "", is_markdown(resource.path)),
-        Field("path", resource.path),
+        TextField("title", resource.title or PurePosixPath(resource.path).name),
+        TextField("description", resource.description),
+        TextField("tags", ", ".join(resource.tags)),
+        TextField("content", resource.content or "", is_markdown(resource.path)),
+        TextField("path", resource.path),
     ]
 
 
-def _mirrored_fields(thing: IBFolder | IBResource, _: Sequence[str]) -> list[Field]:
+def _mirrored_fields(thing: IBFolder | IBResource, _: Sequence[str]) -> list[TextField]:
     return [
-        Field("title", thing.name),
-        Field("description", thing.description),
-        Field("tags", ", ".join(thing.tags)),
-        Field("file_name", thing.file_name if isinstance(thing, IBResource) else ""),
-        Field("id", thing.ib_id),
+        TextField("title", thing.name),
+        TextField("description", thing.description),
+        TextField("tags", ", ".join(thing.tags)),
+        TextField("file_name", thing.file_name if isinstance(thing, IBResource) else ""),
+        TextField("id", thing.ib_id),
     ]
 
 
@@ -149,7 +149,7 @@ def title_of(thing: Versioned) -> str:
     return SOURCES[thing.KIND].fields(thing, ())[0].text
 
 
-def fields_of(thing: Versioned, comments: Sequence[str]) -> list[Field]:
+def fields_of(thing: Versioned, comments: Sequence[str]) -> list[TextField]:
     return SOURCES[thing.KIND].fields(thing, comments)
 
 
@@ -184,7 +184,7 @@ def comments_on(kind: str, numbers: list[int]) -> dict[int, Comments]:
     }
 
 
-def tokens_of(fields: Sequence[Field]) -> tuple[list[str], list[str]]:
+def tokens_of(fields: Sequence[TextField]) -> tuple[list[str], list[str]]:
     """Return the tokens of the title and of everything else."""
     title, *rest = fields
     return analyse(title.text), analyse(_body(rest))
@@ -241,7 +241,7 @@ def indexed_spans(text: str) -> list[tuple[int, int]]:
     return [(0, MAX_INDEXED - ENDING), (len(text) - ENDING, len(text))]
 
 
-def _body(fields: Sequence[Field]) -> str:
+def _body(fields: Sequence[TextField]) -> str:
     """Join the fields, shortest first. All but the longest easily fit."""
     texts = sorted((field.text for field in fields), key=len)
     return _shortened("\n".join(map(_shortened, texts)))

@@ -4,7 +4,7 @@ under the title.
 
 from collections.abc import Sequence
 
-from search_app.index.documents import Field
+from search_app.index.documents import TextField
 
 LENGTH = 1000
 # Only the first pages of a book: a passage takes the worker a tenth of a second.
@@ -12,7 +12,7 @@ MOST = 16
 _SKIPPED = frozenset({"id", "path"})
 
 
-def passages_of(fields: Sequence[Field]) -> list[str]:
+def passages_of(fields: Sequence[TextField]) -> list[str]:
     title, *rest = fields
     text = "\n".join(field.text for field in rest if field.text and field.name not in _SKIPPED)
     return [f"{title.text}\n{stretch}" for stretch in _stretches(text)]

@@ -3,18 +3,18 @@
 import threading
 import time
 
-from backlog_site.sqlite.base import Turns
+from backlog_site.sqlite.base import FifoLock
 
 WRITERS = 12
 
 
-def wait_until_waiting(turns: Turns, count: int) -> None:
+def wait_until_waiting(turns: FifoLock, count: int) -> None:
     while len(turns) < count:
         time.sleep(0.001)
 
 
 def test_who_came_first_goes_first() -> None:
-    turns, served = Turns(), []
+    turns, served = FifoLock(), []
     until = time.monotonic() + 60
 
     def write(number: int) -> None:
@@ -33,7 +33,7 @@ def test_who_came_first_goes_first() -> None:
 
 
 def test_who_waits_in_vain_goes_on_and_holds_nobody_up() -> None:
-    turns = Turns()
+    turns = FifoLock()
     with turns.taken(time.monotonic()):
         with turns.taken(time.monotonic()):
             assert len(turns) == 2

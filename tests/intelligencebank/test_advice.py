@@ -14,7 +14,7 @@ from resources_app.intelligencebank.fake.profile import Fault, Profile, switched
 from resources_app.intelligencebank.fake.service import FakeIB
 from resources_app.intelligencebank.fake.world import Tenant
 from resources_app.intelligencebank.sync.advice import ADVICE
-from resources_app.intelligencebank.sync.standing import standings
+from resources_app.intelligencebank.sync.standing import mirror_health
 from resources_app.models import IBConnection, IBSyncRun, Job
 from resources_app.reading.by_address import read
 from tests.intelligencebank.mirrors import all_ids, sync
@@ -44,7 +44,7 @@ def _break(fake: FakeIB, tenant: Tenant, connection: IBConnection, status: str) 
 def test_it_says_what_to_do(
     fake: FakeIB, tenant: Tenant, mirrored: IBConnection, carol: User, status: str
 ) -> None:
-    assert [one.is_well for one in standings()] == [True]
+    assert [one.is_well for one in mirror_health()] == [True]
     _break(fake, tenant, mirrored, status)
     said = StringIO()
     with pytest.raises(CommandError):
@@ -57,7 +57,7 @@ def test_it_says_what_to_do(
         bool(told["resumes_at"])
         == Job.objects.filter(kind="ib_sync", run_at=run.resume_at).exists()
     )
-    [standing] = standings()
+    [standing] = mirror_health()
     assert (standing.is_well, standing.advice) == (
         False,
         ADVICE[status],

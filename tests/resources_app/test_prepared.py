@@ -12,7 +12,7 @@ from django.db.models import CharField
 from django.test.utils import CaptureQueriesContext
 
 from resources_app.database import prepared as module
-from resources_app.database.prepared import Given, Memory, Prepared, prepared, run_for
+from resources_app.database.prepared import BoundedCache, Param, Prepared, prepared, run_for
 from resources_app.models import Task
 from resources_app.reading.by_address import read
 from tests.factories import as_actor, make_task
@@ -26,7 +26,7 @@ def test_rows_come_as_from_the_queryset_with_what_belongs_to_them(alice: User) -
         make_task(title="One"),
     ]
     asked = Prepared(
-        Task.objects.filter(title=Given("title", CharField()))
+        Task.objects.filter(title=Param("title", CharField()))
         .select_related("assignee")
         .order_by("pk")
     )
@@ -62,7 +62,7 @@ def test_several_numbers_of_any_count(count: int) -> None:
 
 
 def test_memory_is_bounded_and_makes_once() -> None:
-    memory: Memory[int] = Memory(3)
+    memory: BoundedCache[int] = BoundedCache(3)
     assert [memory.get(key, lambda key=key: key * 10) for key in (1, 2, 1, 2)] == [10, 20, 10, 20]
     for key in range(100):
         memory.get(key, lambda: 1)
@@ -120,7 +120,7 @@ def test_what_is_asked_often_is_planned_once_unless_a_bouncer_is_between(
     monkeypatch.setitem(connection.settings_dict, "DISABLE_SERVER_SIDE_CURSORS", is_behind_bouncer)
     make_task(title="Often")
     columns = ("pk", "created_at") if is_behind_bouncer else ("pk",)
-    asked = Prepared(Task.objects.filter(title=Given("title", CharField())).values_list(*columns))
+    asked = Prepared(Task.objects.filter(title=Param("title", CharField())).values_list(*columns))
     for title in ("Often", "Seldom") * 4:
         assert len(asked.run(title=title)) == (title == "Often")
     with connection.cursor() as cursor:

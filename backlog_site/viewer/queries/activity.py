@@ -23,7 +23,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Deed:
+class Activity:
     at: datetime.datetime
     author: str
     agent: str
@@ -55,7 +55,7 @@ class Deed:
 
 @dataclass(frozen=True)
 class Deeds:
-    rows: list[Deed]
+    rows: list[Activity]
     older: int | None
 
 
@@ -63,19 +63,19 @@ class Deeds:
 class Fold:
     """Group one activity, or many similar ones by the same writer on the same day."""
 
-    first: Deed
-    rest: list[Deed]
+    first: Activity
+    rest: list[Activity]
 
 
 @dataclass(frozen=True)
-class Day:
+class ActivityDay:
     day: datetime.date
     folds: list[Fold]
 
     @property
-    def by_writer(self) -> list[tuple[str, str, list[Deed]]]:
+    def by_writer(self) -> list[tuple[str, str, list[Activity]]]:
         """Return the journal: what each writer changed that day, each item once."""
-        writers: dict[tuple[str, str], dict[str, Deed]] = {}
+        writers: dict[tuple[str, str], dict[str, Activity]] = {}
         for fold in self.folds:
             for deed in (fold.first, *fold.rest):
                 writers.setdefault((deed.who, "mcp" if deed.agent else deed.via), {}).setdefault(
@@ -128,7 +128,7 @@ def _kinds(kind: str) -> tuple[str, ...]:
     return KINDS[kind]
 
 
-def by_day(rows: Iterable[Deed]) -> list[Day]:
+def by_day(rows: Iterable[Activity]) -> list[ActivityDay]:
     days: dict[datetime.date, list[Fold]] = {}
     for deed in rows:
         folds = days.setdefault(timezone.localdate(deed.at), [])
@@ -137,12 +137,12 @@ def by_day(rows: Iterable[Deed]) -> list[Day]:
             last.rest.append(deed)
         else:
             folds.append(Fold(deed, []))
-    return [Day(day, folds) for day, folds in days.items()]
+    return [ActivityDay(day, folds) for day, folds in days.items()]
 
 
-def _deed(change: Change, titles: dict[tuple[str, int], tuple[str, str]], status: str) -> Deed:
+def _deed(change: Change, titles: dict[tuple[str, int], tuple[str, str]], status: str) -> Activity:
     ref, title = titles.get((change.kind, change.object_id), (change.ref, ""))
-    return Deed(
+    return Activity(
         at=change.created_at,
         author=change.author.get_username() if change.author else "",
         agent=change.agent,

@@ -23,7 +23,7 @@ RECENTLY = datetime.timedelta(days=2)
 
 
 @dataclass(frozen=True)
-class Matter:
+class AttentionItem:
     """Hold an item that needs attention. `verb` is the one action to take."""
 
     line: Line
@@ -32,7 +32,7 @@ class Matter:
     url: str
 
 
-def matters(user: User, put_off: Collection[str] = ()) -> list[Matter]:
+def matters(user: User, put_off: Collection[str] = ()) -> list[AttentionItem]:
     """Return the items, without those the user put off for today."""
     failed = _failed_jobs() if is_admin(user) else []
     found = [matter for matter in failed if matter.line.ref not in put_off]
@@ -41,7 +41,7 @@ def matters(user: User, put_off: Collection[str] = ()) -> list[Matter]:
         for task in rows[:MOST]:
             if task.ref not in known and len(found) < MOST:
                 known.add(task.ref)
-                found.append(Matter(line_of(task), why(task), verb, f"/t/{task.ref}/"))
+                found.append(AttentionItem(line_of(task), why(task), verb, f"/t/{task.ref}/"))
     return found[:MOST]
 
 
@@ -102,10 +102,10 @@ def _important(task: Task) -> str:
     return f"{Priority(task.priority).label.capitalize()} priority, not begun"
 
 
-def _failed_jobs() -> list[Matter]:
+def _failed_jobs() -> list[AttentionItem]:
     failed = Job.objects.filter(state=Job.State.FAILED, finished_at__gt=timezone.now() - RECENTLY)
     last = failed.order_by("-finished_at").first()
     if last is None:
         return []
     line = Line(f"JOB-{last.pk:04d}", f"{last.kind} failed", "blocked")
-    return [Matter(line, last.last_error[:200], "Look", "/sync/")]
+    return [AttentionItem(line, last.last_error[:200], "Look", "/sync/")]

@@ -48,11 +48,11 @@ class ItemPage:
     tasks: list[Card]
     progress: Progress | None
     comments: list[dict[str, Any]]
-    history: timeline.Page
+    history: timeline.TimelinePage
 
 
 @dataclass(frozen=True)
-class Edit:
+class FieldEdit:
     """Hold a new value of one field, and the ETag of the value it replaces."""
 
     name: str
@@ -104,7 +104,7 @@ def item_page(actor: Actor, ref: str) -> ItemPage:
     )
 
 
-def history_page(actor: Actor, ref: str, before: int) -> timeline.Page:
+def history_page(actor: Actor, ref: str, before: int) -> timeline.TimelinePage:
     return _history(actor.user, _item(actor, ref), before=before)
 
 
@@ -114,7 +114,7 @@ def known_by(actor: Actor, ref: str) -> tuple[Line, dict[str, Any], Line | None]
     return line_of(item), item_json(item, actor.user), _epic_of(actor.user, item)
 
 
-def changed(actor: Actor, ref: str, edits: Iterable[Edit]) -> list[Edit]:
+def changed(actor: Actor, ref: str, edits: Iterable[FieldEdit]) -> list[FieldEdit]:
     """Drop edits that change nothing: a form sends every field, also the untouched ones."""
     item = _item(actor, ref)
     saved = Mask(actor.user).shown(document_of(item))
@@ -125,7 +125,7 @@ def changed(actor: Actor, ref: str, edits: Iterable[Edit]) -> list[Edit]:
     ]
 
 
-def clashes(actor: Actor, ref: str, edits: Iterable[Edit]) -> list[Clash]:
+def clashes(actor: Actor, ref: str, edits: Iterable[FieldEdit]) -> list[Clash]:
     """Return, after a conflict, each edit beside the saved value, and for a text the merge from
     their common base.
     """
@@ -134,7 +134,7 @@ def clashes(actor: Actor, ref: str, edits: Iterable[Edit]) -> list[Clash]:
     return [_clash(item, saved, edit) for edit in edits]
 
 
-def _clash(item: Task | Epic, saved: Document, edit: Edit) -> Clash:
+def _clash(item: Task | Epic, saved: Document, edit: FieldEdit) -> Clash:
     name, mine = edit.name, edit.value
     theirs, now = saved[name], _etag(item, name)
     if edit.etag == now:
@@ -212,7 +212,7 @@ def _progress(tasks: list[Card]) -> Progress:
     return Progress(counts["done"], started, counts["open"] + started + counts["done"])
 
 
-def _history(user: Person, item: Task | Epic, before: int | None = None) -> timeline.Page:
+def _history(user: Person, item: Task | Epic, before: int | None = None) -> timeline.TimelinePage:
     """Return the timeline with ids hidden from the user masked, in one query."""
     page = timeline.timeline(item, before=before, limit=HISTORY_PAGE)
     named = [diff for entry in page.entries for diff in entry.diffs if diff.field in NAMING_FIELDS]
@@ -237,14 +237,14 @@ def _comments(actor: Actor, item: Task | Epic) -> list[dict[str, Any]]:
     ]
 
 
-def _repeats_its_base(item: Task | Epic, edit: Edit) -> bool:
+def _repeats_its_base(item: Task | Epic, edit: FieldEdit) -> bool:
     return (
         version_in(edit.etag, item.ref, edit.name) is not None
         and _value_at(item, edit) == edit.value
     )
 
 
-def _value_at(item: Task | Epic, edit: Edit) -> Any:
+def _value_at(item: Task | Epic, edit: FieldEdit) -> Any:
     """Return the value that the ETag of the edit names, or None if it names no version."""
     version = version_in(edit.etag, item.ref, edit.name)
     try:

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from resources_app.intelligencebank.client import IBClient, Listing, Page, Session, renewing
+from resources_app.intelligencebank.client import IBClient, Listing, ResultPage, Session, renewing
 from resources_app.intelligencebank.connections import ServiceSessions
 from resources_app.intelligencebank.failures import SessionExpired
 from resources_app.intelligencebank.sync import runs
@@ -25,7 +25,7 @@ class Crawl:
         self.run, self.connection, self.client, self.fence = run, run.connection, client, fence
         self.sessions = ServiceSessions(self.connection, client)
         self.session: Session | None = None
-        self._ahead: tuple[Listing, Future[Page]] | None = None
+        self._ahead: tuple[Listing, Future[ResultPage]] | None = None
         # Prefetch one page: the network is awaited while the database works.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ib-page")
         self._told_calls = 0
@@ -38,7 +38,7 @@ class Crawl:
         place: Place = self.run.checkpoint
         return place
 
-    def fetch(self, listing: Listing) -> Page:
+    def fetch(self, listing: Listing) -> ResultPage:
         page, self.session = renewing(
             lambda session: self._get(session, listing), self._session(), self.sessions.renew
         )
@@ -55,7 +55,7 @@ class Crawl:
                 self._thread.submit(self.client.fetch, self._session(), listing),
             )
 
-    def _get(self, session: Session, listing: Listing) -> Page:
+    def _get(self, session: Session, listing: Listing) -> ResultPage:
         ahead, self._ahead = self._ahead, None
         if ahead is None:
             return self.client.fetch(session, listing)

@@ -4,7 +4,7 @@ from django.db import transaction
 
 from resources_app.intelligencebank import client as api
 from resources_app.intelligencebank import connections, mapping
-from resources_app.intelligencebank.client import Listing, Page, renewing
+from resources_app.intelligencebank.client import Listing, ResultPage, renewing
 from resources_app.intelligencebank.sync import tree
 from resources_app.intelligencebank.sync.pages import Mirror
 from resources_app.intelligencebank.sync.stages import following
@@ -66,7 +66,7 @@ def refresh_folder(connection: IBConnection, folder: IBFolder) -> int:
     return len(subfolders.rows) + sum(len(page.rows) for page in pages)
 
 
-def _fetch(connection: IBConnection, listing: Listing) -> Page:
+def _fetch(connection: IBConnection, listing: Listing) -> ResultPage:
     client = connections.client_for(connection)
     try:
         sessions = connections.ServiceSessions(connection, client)

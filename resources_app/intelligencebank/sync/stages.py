@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from resources_app.intelligencebank import client as api
 from resources_app.intelligencebank import mapping
-from resources_app.intelligencebank.client import Page
+from resources_app.intelligencebank.client import ResultPage
 from resources_app.intelligencebank.failures import NothingCame, Unreachable
 from resources_app.intelligencebank.mapping import FolderFacts, ResourceFacts
 from resources_app.intelligencebank.sync import completeness, runs, sweeping, tree
@@ -25,7 +25,7 @@ OVERLAP = 0.1
 IMPLICIT_ROOT = "Resources"
 
 
-def following(page: Page) -> int | None:
+def following(page: ResultPage) -> int | None:
     """Return the offset of the next page, stepped back by a tenth because deletions shift the
     remaining rows up.
     """
@@ -35,7 +35,7 @@ def following(page: Page) -> int | None:
     return max(page.offset + 1, end - _overlap(page))
 
 
-def _overlap(page: Page) -> int:
+def _overlap(page: ResultPage) -> int:
     return max(1, math.ceil(len(page.rows) * OVERLAP))
 
 
@@ -140,7 +140,7 @@ def resources(crawl: Crawl) -> None:
         mirror.keep_resources(page.rows)
 
 
-def _page_or_end(crawl: Crawl, place: Place) -> Page:
+def _page_or_end(crawl: Crawl, place: Place) -> ResultPage:
     """Fetch a page.
 
     A wrong count leads beyond the end of the list; the gate decides whether the run is complete.
@@ -150,7 +150,7 @@ def _page_or_end(crawl: Crawl, place: Place) -> Page:
     except NothingCame:
         if not place["offset"]:
             raise
-        return Page([], place["offset"], place["count"])
+        return ResultPage([], place["offset"], place["count"])
 
 
 def gate(crawl: Crawl) -> None:

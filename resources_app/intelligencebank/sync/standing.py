@@ -14,27 +14,27 @@ _LATE = "Is a worker running, and the scheduler? By hand: python manage.py sync_
 
 
 @dataclass(frozen=True)
-class Standing:
+class MirrorHealth:
     client_id: str
     is_well: bool
     message: str
     advice: str = ""
 
 
-def standings() -> Iterator[Standing]:
+def mirror_health() -> Iterator[MirrorHealth]:
     for connection in IBConnection.objects.filter(is_enabled=True).order_by("client_id"):
         yield _standing(connection)
 
 
-def _standing(connection: IBConnection) -> Standing:
+def _standing(connection: IBConnection) -> MirrorHealth:
     client_id = connection.client_id
     last = connection.runs.order_by("-pk").first()
     if last is None:
-        return Standing(
+        return MirrorHealth(
             client_id, False, "It was never mirrored.", _NEVER.format(client_id=client_id)
         )
     if last.status in ADVICE:
-        return Standing(
+        return MirrorHealth(
             client_id,
             False,
             f"The last run is {last.get_status_display()}: {last.error}",
@@ -42,5 +42,5 @@ def _standing(connection: IBConnection) -> Standing:
         )
     if connection.last_complete_at and freshness(connection) != "fresh":
         message = f"The last complete run was {naturaltime(connection.last_complete_at)}."
-        return Standing(client_id, False, message, _LATE.format(client_id=client_id))
-    return Standing(client_id, True, f"The last run is {last.get_status_display()}.")
+        return MirrorHealth(client_id, False, message, _LATE.format(client_id=client_id))
+    return MirrorHealth(client_id, True, f"The last run is {last.get_status_display()}.")
