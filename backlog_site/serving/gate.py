@@ -49,8 +49,8 @@ def guarded(application: Application) -> Application:
         scope = {**scope, "client": (address, 0)}
         if scope["path"].startswith(UNCOUNTED):
             return await application(scope, receive, send)
-        standings = await counter.count(list(_subjects(scope, address)))
-        tightest = min(standings, key=lambda one: (not one.is_exceeded, one.remaining))
+        usages = await counter.count(list(_subjects(scope, address)))
+        tightest = min(usages, key=lambda one: (not one.is_exceeded, one.remaining))
         if tightest.is_exceeded:
             return await _refuse(send, tightest)
         return await application(scope, receive, _telling(send, tightest))

@@ -26,7 +26,7 @@ def count(times: int, rate: Rate, who: str, *, counters: int = 1) -> list[bool]:
     async def scenario() -> list[bool]:
         doors = [Counter(patience=ENOUGH_ON_A_BUSY_MACHINE) for _ in range(counters)]
         asked = [doors[number % counters].count([(rate, who)]) for number in range(times)]
-        return [standings[0].is_exceeded for standings in await asyncio.gather(*asked)]
+        return [usages[0].is_exceeded for usages in await asyncio.gather(*asked)]
 
     return asyncio.run(scenario())
 
