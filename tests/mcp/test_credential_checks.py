@@ -13,6 +13,8 @@ from backlog_site.mcp.context import Caller, Request, bind_request, current_acto
 from backlog_site.mcp.server import act_for_caller
 from resources_app.identity.credentials import Credential
 
+pytestmark = pytest.mark.django_db
+
 UNKNOWN = "bl_" + "x" * 43
 
 

@@ -88,7 +88,7 @@ def test_what_no_field_can_take_is_kept_with_a_warning() -> None:
     assert fourth.status == Status.OPEN
     assert fourth.assignee is None
     assert fourth.extra["sprint"] == "2026-W03"
-    assert fourth.extra["estimate"] == 3.5
+    assert fourth.estimate == 3.5
     assert fourth.extra["reviewers"] == [{"name": "sam", "role": "ux"}, {"name": "kim"}]
     warned = reasons(report.warnings)["tasks/TASK-0004.md"]
     assert "'wip'" in warned

@@ -127,9 +127,15 @@ def test_a_comment_is_edited_behind_another_edit_and_behind_a_change_of_its_auth
         Comment.objects.filter(pk=comment.pk).update(author=bob)
 
     append = partial(write, alice, comment, type="append", content=" two")
-    (error,) = one_after_the_other(comment, append, lose_the_author, append)
+    assert one_after_the_other(comment, append, append) == []
+    errors: list[Exception] = []
+    late = in_thread(append, errors)
+    with Elsewhere(lose_the_author):
+        start_and_wait(late, 1)
+    late.join(60)
+    (error,) = errors
     assert isinstance(error, PermissionDenied), "the comment is another author's by now"
-    assert again(comment).body == "one two"
+    assert again(comment).body == "one two two"
 
 
 def test_a_write_behind_a_change_of_the_groups_obeys_the_new_groups(carol: User) -> None:
